@@ -255,7 +255,8 @@ struct Draft {
 
 impl Draft {
     fn add(&mut self, row: &Row) {
-        if !self.slots.contains(&row.slot) {
+        // Rows come in the order of their slots.
+        if self.slots.last() != Some(&row.slot) {
             self.slots.push(row.slot);
         }
         for (n, side) in [row.a, row.b].into_iter().enumerate() {
@@ -319,10 +320,7 @@ impl Draft {
         Term {
             name,
             operator: slots.first().filter(|_| works).map(|slot| slot.operator().to_owned()),
-            part: slots
-                .first()
-                .filter(|_| works && slots.iter().all(|s| s.part == slots[0].part))
-                .map(|slot| slot.part),
+            part: slots.first().map(|slot| slot.part).filter(|part| works && slots.iter().all(|s| s.part == *part)),
             slots: if works { self.slots } else { Vec::new() },
             layer: if *key == Key::Replayed { Layer::Measurement } else { layer },
             how,

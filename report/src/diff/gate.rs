@@ -169,7 +169,40 @@ mod tests {
             terms.iter().filter(|t| t.delta() != 0).map(|t| (t.delta(), t.slots.len())).collect::<Vec<_>>()
         };
         assert_eq!(terms(["one_gemm_kernel"; 2], [1_000, 2_000]), [(1_500, 2)]);
+        assert_eq!(terms(["one_gemm_kernel"; 2], [2_000, 1_000]), [(-1_500, 2)]);
         assert_eq!(terms(["one_gemm_kernel", "other_gemm_kernel"], [1_000, 2_000]), [(1_000, 1), (500, 1)]);
+    }
+
+    /// Which terms are one hung on the side that is called first, and their name was that of another term.
+    #[test]
+    fn joined_terms_are_the_same_either_way_round_and_have_names_of_their_own() {
+        let script = |times: [i64; 3]| {
+            let mut script = Script::default();
+            let mut at = 1_000;
+            for _ in 0..6 {
+                let from = at;
+                for ns in times {
+                    script.launch((at, at + 10), "one_gemm_kernel", (at + 20, at + 20 + ns));
+                    script.launch((at + 10, at + 15), "rms_norm_kernel", (at + 30 + ns, at + 130 + ns));
+                    at += 150 + ns;
+                }
+                script.host(Category::UserRange, "execute_context_0(0)_generation_1(1)", (from - 5, at - 5));
+            }
+            script.analyze()
+        };
+        for (a, b) in [([1_000, 100, 500], [1_300, 170, 500]), ([800, 600, 400], [400, 310, 900])] {
+            let (a, b) = (script(a), script(b));
+            let told = |a: &(Trace, Analysis), b: &(Trace, Analysis)| {
+                let terms = Difference::of((&a.0, &a.1), (&b.0, &b.1), false).unwrap().terms;
+                let mut told: Vec<(String, Ns)> = terms.iter().map(|t| (t.name.clone(), t.delta())).collect();
+                told.sort();
+                told
+            };
+            let (there, back) = (told(&a, &b), told(&b, &a));
+            let negated: Vec<(String, Ns)> = back.into_iter().map(|(name, ns)| (name, -ns)).collect();
+            assert_eq!(there, negated);
+            assert!(there.windows(2).all(|two| two[0].0 != two[1].0), "{there:?}");
+        }
     }
 
     /// D10: a baseline was one ratio, so that a regression passed where another one had gone.

@@ -39,7 +39,7 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
         let simulated =
             if capture.simulated { get(Text::new(" **simulated**", " **模拟数据**")) } else { Inlines::new() };
         let page = Page { lang, capture, out: Document::new() };
-        let headline = served(&page).unwrap_or_else(|| phrase::inlines(&capture.verdict.headline, lang));
+        let headline = serving::headline(&page).unwrap_or_else(|| phrase::inlines(&capture.verdict.headline, lang));
         table.row(cells![
             capture.id.to_string(),
             inlines![Inlines::name(&capture.source), simulated],
@@ -51,11 +51,6 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
     out.heading(1, get(Text::new("Diagnosis of several captures", "多个采集的诊断")));
     out.table(table);
     out
-}
-
-/// What clients measured of a server: the times between the tokens of their requests are no steps of it.
-fn served(page: &Page<'_>) -> Option<Inlines> {
-    serving::headline(page)
 }
 
 /// Title, verdict, grade and level.
@@ -72,7 +67,8 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
     }
     page.heading(Text::new("Verdict", "结论"));
-    match served(page) {
+    // The times between the tokens of a client's requests are no steps of its server.
+    match serving::headline(page) {
         Some(headline) => {
             page.title(headline);
             // No step of the server is in it; what could not be judged of steps needs no list.

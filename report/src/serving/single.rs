@@ -34,7 +34,7 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
         let failed = load.failed().map(|n| {
             page.tell(
                 Text::new(
-                    " {n} requests failed and are in none of these times.",
+                    " Requests that failed: {n}; they are in none of these times.",
                     "另有 {n} 个请求失败，不在这些时间之内。",
                 ),
                 [("n", requests(n))],

@@ -16,7 +16,10 @@ use super::{
     slot::{self, Part, Slot},
     symbol::Symbol,
 };
-use crate::platform::{CanonicalOp, OpClass};
+use crate::{
+    analysis::period,
+    platform::{CanonicalOp, OpClass},
+};
 
 /// Share of both sides' operations that must be the same kernels in the same order: own value. Below it the steps are the work
 /// of other kernels, and which of them stand for which is the question of [`global`].
@@ -25,6 +28,8 @@ const SAME: f64 = 0.8;
 const LAYERED: f64 = 0.1;
 /// Operations at most in which the two differ: the memory of the search grows with its square.
 const MOST: usize = 1024;
+/// Operations of a step at most, as many as are searched for layers: each may become a slot.
+const LONGEST: usize = period::MAX_SYMBOLS;
 
 /// Where in a step an operation lies, apart from the number of its layer, in the order of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,6 +85,9 @@ pub fn lay(a: &[Symbol], b: &[Symbol], mined: [Option<Layers>; 2]) -> Option<Nea
 /// The kernels that both have, in order; `None` where these are too few.
 fn pairs(a: &[Symbol], b: &[Symbol]) -> Option<Vec<(usize, usize)>> {
     let all = a.len() + b.len();
+    if a.len().max(b.len()) > LONGEST {
+        return None;
+    }
     let most = ((1.0 - SAME) * all as f64) as usize;
     let pairs = common::common(a, b, most.min(MOST))?;
     let named = pairs.iter().filter(|(i, _)| a.get(*i).is_some_and(|s| s.name.is_some())).count();
@@ -91,8 +99,8 @@ struct Laid {
     layers: Option<Layers>,
     own: Vec<Met>,
     other: Vec<Option<Met>>,
-    /// Columns that are one with an earlier one: the other side does both in one kernel.
-    joined: BTreeMap<Spot, Spot>,
+    /// Columns that are one with an earlier one, and in how many layers: the other side does both in one kernel.
+    joined: BTreeMap<Spot, (Spot, usize)>,
 }
 
 impl Laid {
@@ -108,6 +116,9 @@ impl Laid {
             }
             (i, j) = (to_i + 1, to_j + 1);
         }
+        // What is done in one in a few layers says nothing of the others.
+        let most = |spot: &Spot, layers: usize| spot.part != Part::Layer || 2 * layers > layers_of(laid.layers);
+        laid.joined.retain(|spot, (_, layers)| most(spot, *layers));
         laid.moved(own, other, &alone);
         laid.left_over(other);
         laid
@@ -146,7 +157,7 @@ impl Laid {
             for met in self.own.get(x.0 + of_p.start + 1..x.0 + of_p.end).unwrap_or(&[]) {
                 // A fusion over the border of a layer is no fusion in every layer.
                 if met.0.part == first.0.part && met.1 == first.1 {
-                    self.joined.insert(met.0, first.0);
+                    self.joined.entry(met.0).or_insert((first.0, 0)).1 += 1;
                 }
             }
             self.other.get_mut(y.0 + of_q.start..y.0 + of_q.end).unwrap_or(&mut []).fill(Some(first));
@@ -192,7 +203,7 @@ impl Laid {
     }
 
     fn root(&self, mut spot: Spot) -> Spot {
-        while let Some(earlier) = self.joined.get(&spot).filter(|earlier| **earlier < spot) {
+        while let Some((earlier, _)) = self.joined.get(&spot).filter(|(earlier, _)| *earlier < spot) {
             spot = *earlier;
         }
         spot
@@ -209,7 +220,7 @@ impl Laid {
         }
         let index: BTreeMap<Spot, u32> = found.keys().zip(0..).map(|(spot, i)| (*spot, i)).collect();
         let mut names = slot::Names::default();
-        let repeats = self.layers.map_or(1, |layers| layers.repeats);
+        let repeats = layers_of(self.layers);
         let slots = found.iter().map(|(spot, sides)| {
             let [a, b] = sides.each_ref().map(usual);
             let copies = sides.iter().map(BTreeMap::len).max().unwrap_or(0);
@@ -230,6 +241,10 @@ impl Laid {
         }
         Near { slots, places, layers: layers.map(|[x, y]| if turned { [y, x] } else { [x, y] }) }
     }
+}
+
+fn layers_of(layers: Option<Layers>) -> usize {
+    layers.map_or(1, |layers| layers.repeats)
 }
 
 /// Whether the second is a further call of the first.

@@ -24,6 +24,7 @@ mod cp10_synthetic_load;
 mod cp13_shared_machine;
 mod exposed;
 mod gate;
+mod launch_chain;
 mod measurement;
 mod nm01_not_finite;
 mod op01_below_ceiling;

@@ -115,6 +115,28 @@ fn kernels_that_are_done_in_one_are_one_slot_in_every_layer() {
     assert_eq!((alignment.per_layer(0), alignment.per_layer(1)), (12, 11));
 }
 
+/// One layer in which two kernels are done in one made a fusion of every layer, and one over the first layer's border moved all
+/// layers' first kernels before the layers.
+#[test]
+fn a_fusion_in_one_layer_is_none_in_the_others() {
+    let fused = |at: usize| {
+        let mut b = step(24);
+        b.splice(at..at + 2, [kernel(Elementwise, 77)]);
+        Alignment::build([step(24), b], false)
+    };
+    let inside = fused(1 + 12 * 7 + 9);
+    assert!(odd(&inside).iter().all(|(_, by)| *by != Move::Group), "{:?}", odd(&inside));
+    assert_eq!((counts(&inside, "layer.act")[0], inside.per_layer(0)), (24, 12));
+    let border = fused(12);
+    assert_eq!((counts(&border, "layer.elementwise")[0], border.per_layer(0)), (24, 12));
+}
+
+#[test]
+fn a_step_that_is_too_long_to_be_a_slot_each_is_told_by_its_operators() {
+    let long: Vec<Symbol> = (0..30_000).map(|n| kernel(Gemm, n)).collect();
+    assert_eq!(Alignment::build([long.clone(), long], false).way, Way::Operators);
+}
+
 #[test]
 fn a_long_step_without_layers_is_laid_beside_one_that_is_nearly_the_same() {
     let mut state = 88_172_645_463_325_252_u64;

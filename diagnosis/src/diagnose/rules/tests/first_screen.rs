@@ -275,6 +275,12 @@ fn computing_on_the_host_is_no_launching_and_loading_data_hides_none() {
         }
     };
     assert!(run(&loads), "launch-bound beside the loading of data");
+    // Batches are put together by operators of the host inside the loader.
+    let collates = |s: &mut Script, at: i64| {
+        loads(s, at);
+        s.host(Category::FrameworkOp, "aten::cat", (at + us(5), at + us(105)));
+    };
+    assert!(run(&collates), "launch-bound beside the loading of data, whatever the loader does");
 }
 
 #[test]
