@@ -10,7 +10,7 @@ use model::Ns;
 
 use self::{
     joined::joined,
-    owner::{changed_owner, owned, placeless},
+    owner::{Changed, first, placeless},
 };
 use super::{
     Side,
@@ -297,8 +297,7 @@ impl Draft {
                 (name, [0, 1].map(|n| self.kernels(n, how, sides, waterfall)), how)
             }
             Key::Bucket(bucket, _) => {
-                let changed = changed_owner(sides, bucket, self.ns[1] - self.ns[0]);
-                let held = [0, 1].map(|n| self.idle(n, &sides[n], bucket, changed.as_deref()));
+                let held = self.idle(sides, bucket);
                 let how = match (&held[0].name, &held[1].name) {
                     (Some(a), Some(b)) if placeless(a) == placeless(b) => How::SameOwner,
                     (None, None) => How::SameOwner,
@@ -360,13 +359,18 @@ impl Draft {
         }
     }
 
-    /// What a side's device waited for, and who owned most of it, or the part of it that changed most.
-    fn idle(&self, n: usize, side: &Chosen<'_>, bucket: &str, changed: Option<&str>) -> Held {
-        let own = owned(side, bucket).filter(|(name, _)| changed.is_none_or(|changed| placeless(name) == changed));
-        // Where the one that changed owns nothing on this side, the one that does stands beside it.
-        let longest = || owned(side, bucket).max_by_key(|(_, ns)| *ns);
-        let name = own.max_by_key(|(_, ns)| *ns).or_else(longest).map(|(name, _)| name.to_owned());
-        Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
+    /// What each side's device waited for, and who owned most of it, or the part of it that changed most.
+    fn idle(&self, sides: &[Chosen<'_>; 2], bucket: &str) -> [Held; 2] {
+        let changed = Changed::of(sides, bucket, self.ns[1] - self.ns[0]);
+        let own = changed.as_ref().map_or([None, None], |changed| changed.on(sides, bucket));
+        [0, 1].map(|n| {
+            let side = &sides[n];
+            // Where only the other side waits for the one that changed, this side has it running beside the device's work, or
+            // waits for something else.
+            let elsewhere = || changed.as_ref().filter(|_| own[1 - n].is_some())?.runs_on(side);
+            let name = own[n].or_else(elsewhere).or_else(|| first(side, bucket)).map(str::to_owned);
+            Held { ns: self.ns[n], calls: self.calls[n], name: name.filter(|_| self.ns[n] != 0), ..Held::default() }
+        })
     }
 }
 

@@ -29,6 +29,9 @@ use crate::platform::Packs;
 /// Buckets whose calls own their time themselves, by label of host work: what stops a thread is no code that it runs.
 const STOPPED: [&str; 3] = ["gc", "offcpu", "blocked"];
 
+/// Innermost records that are kept by name: far more than a step's idle time is much of.
+const INNERMOST: usize = 4096;
+
 /// The owner of the host's own time before a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -59,6 +62,9 @@ pub struct Owners {
     pub rest: Ns,
     /// All idle time of the steps that count, ns: the groups and the rest.
     pub idle: Ns,
+    /// Idle time by bucket and by the record that was innermost meanwhile on the thread that kept the device waiting, ns, longest
+    /// first. Not all of it: a record that covers nothing of a gap's host time says nothing.
+    pub innermost: Vec<(Bucket, StringId, Ns)>,
     /// Steps that count.
     pub steps: usize,
 }
@@ -99,6 +105,7 @@ pub fn find(
         frames: Frames::new(trace, packs, labels),
         threads: Threads::of(trace, timeline),
         groups: Groups::default(),
+        innermost: FxHashMap::default(),
         launches: launches(timeline),
         stopped,
     };
@@ -117,6 +124,7 @@ pub fn find(
         let on_host = Span::new(span.start.saturating_add(timeline.lag), call.start);
         Some(search.owner(call, on_host, &window, false)?.owner).filter(|owner| !owner.wraps)
     });
+    owners.innermost = search.innermost();
     (owners.groups, owners.rest) = search.groups.finish();
     (owners, before)
 }
@@ -147,6 +155,7 @@ struct Search<'a> {
     frames: Frames<'a>,
     threads: Threads,
     groups: Groups,
+    innermost: FxHashMap<(Bucket, StringId), Ns>,
     launches: FxHashMap<TrackId, Vec<Ns>>,
     stopped: [HostLabel; 3],
 }
@@ -170,6 +179,7 @@ impl Search<'_> {
                 Kind::Device => self.groups.add(*bucket, ending, part.len(), None),
                 Kind::Call => {
                     let found = self.owner(call, on_host(part), window, true);
+                    self.add_innermost(*bucket, found.as_ref().map_or(call.track, |f| f.owner.track), on_host(part));
                     self.groups.add(*bucket, ending, part.len(), found.as_ref().map(|f| (f, f.owner.slice)));
                 }
                 Kind::Code => {
@@ -185,11 +195,36 @@ impl Search<'_> {
         let (bucket, _) = weak.iter().copied().max_by_key(|(bucket, ns)| (*ns, std::cmp::Reverse(*bucket)))?;
         let ns = weak.iter().map(|(_, ns)| ns).sum();
         let mut found = self.owner(call, own?, window, false);
+        let track = found.as_ref().map_or(call.track, |found| found.owner.track);
+        for (bucket, part) in &gap.parts {
+            if matches!(self.kind(*bucket), Kind::Code) {
+                self.add_innermost(*bucket, track, on_host(part));
+            }
+        }
         if let Some(found) = &mut found {
             found.owner.ns = ns;
         }
         self.groups.add(bucket, ending, ns, found.as_ref().map(|found| (found, slice)));
         found.map(|found| found.owner)
+    }
+
+    /// Adds a stretch of a thread's time to the records that are innermost in it.
+    fn add_innermost(&mut self, bucket: Bucket, track: TrackId, span: Span) {
+        let Some(lane) = self.nests.lane(track) else { return };
+        for (row, ns) in self.nests.innermost(track, span) {
+            if self.frames.speaks(lane.category[row]) {
+                *self.innermost.entry((bucket, lane.name[row])).or_default() += ns;
+            }
+        }
+    }
+
+    /// What was added of those, longest first; no more than are looked at.
+    fn innermost(&mut self) -> Vec<(Bucket, StringId, Ns)> {
+        let all = std::mem::take(&mut self.innermost).into_iter();
+        let mut all: Vec<_> = all.map(|((bucket, name), ns)| (bucket, name, ns)).collect();
+        all.sort_by_key(|(bucket, name, ns)| (std::cmp::Reverse(*ns), *bucket, *name));
+        all.truncate(INNERMOST);
+        all
     }
 
     fn kind(&self, bucket: Bucket) -> Kind {

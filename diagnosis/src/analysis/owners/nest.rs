@@ -86,4 +86,33 @@ impl<'a> Nests<'a> {
         }
         out
     }
+
+    /// The records of a thread that are innermost somewhere in `span`, each with its time there.
+    pub(super) fn innermost(&mut self, track: TrackId, span: Span) -> Vec<(usize, Ns)> {
+        let Some(lane) = self.lane(track) else { return Vec::new() };
+        let mut open = self.around(track, span.start);
+        open.reverse();
+        let (mut out, mut at) = (Vec::new(), span.start);
+        let mut until = |open: &mut Vec<usize>, to: Ns| {
+            while let Some(top) = open.last().copied() {
+                let end = lane.end(top).min(to);
+                if end > at {
+                    out.push((top, end - at));
+                    at = end;
+                }
+                if lane.end(top) > to {
+                    break;
+                }
+                open.pop();
+            }
+            at = at.max(to);
+        };
+        let first = lane.start.partition_point(|start| *start <= span.start);
+        for (row, start) in lane.start.iter().enumerate().skip(first).take_while(|(_, start)| **start < span.end) {
+            until(&mut open, *start);
+            open.push(row);
+        }
+        until(&mut open, span.end);
+        out
+    }
 }

@@ -44,6 +44,24 @@ fn the_innermost_record_that_covers_half_of_a_gap_owns_it_and_says_what_is_in_it
     assert!(!group.wraps && !group.slices.is_empty());
 }
 
+/// Each moment of a gap has one innermost record; their times and what no record covers are the gap.
+#[test]
+fn each_moment_of_a_gap_has_one_innermost_record() {
+    let mut s = pause();
+    s.host(Category::PythonFrame, "forward", (us(90), us(1_140)));
+    s.host(Category::PythonFrame, "norm", (us(200), us(300)));
+    s.host(Category::FrameworkOp, "aten::mul", (us(250), us(290)));
+    s.host(Category::PythonFrame, "norm", (us(400), us(450)));
+    let (trace, analysis) = s.analyze();
+    let all = &analysis.ranks[0].owners.innermost;
+    let ns = |wanted: &str| {
+        let own = all.iter().filter(|(_, name, _)| trace.strings.get(*name) == wanted);
+        own.map(|(.., ns)| ns).sum::<Ns>()
+    };
+    // The gap is from 100 to 1 100 us, of which the launch call has the last 10.
+    assert_eq!((ns("norm"), ns("aten::mul"), ns("forward")), (us(60 + 50), us(40), us(990 - 150)));
+}
+
 #[test]
 fn frames_that_pass_a_call_on_give_way_to_who_made_it() {
     let mut s = pause();
