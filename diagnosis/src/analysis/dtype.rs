@@ -9,9 +9,10 @@ pub enum Width {
     Single,
 }
 
-/// Fragments of names of matrix kernels with 32-bit operands (cuBLAS, CUTLASS, Tensile, ggml).
+/// Fragments of names of matrix kernels with 32-bit operands (cuBLAS, cuDNN, CUTLASS, Tensile, ggml).
 const SINGLE: &[&str] = &[
     "sgemm",
+    "scudnn",
     "tf32",
     "gemm_f32f32",
     "f32f32_f32f32",

@@ -250,6 +250,7 @@ pub fn work(part: Part) -> Text {
         Part::Images => Text::new("elements of the largest input of a convolution", "卷积最大输入的元素数"),
         Part::CacheWidth => Text::new("elements of a token in the cache", "缓存中每 token 的元素数"),
         Part::Experts => Text::new("products of experts", "专家矩阵乘"),
+        Part::Sampling => Text::new("choice of the next token", "下一个 token 的选取"),
         Part::Formats => Text::new("number formats of the products", "矩阵乘的数值格式"),
         Part::Cache => Text::new("number format of the cache", "缓存的数值格式"),
         Part::Context => {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Detail, Ns};
 
 use crate::{
-    analysis::{DeviceOp, OpKind, Step, dtype, launch_shape, op_shapes},
+    analysis::{CopyDir, DeviceOp, OpKind, Step, dtype, launch_shape, op_shapes},
     compare::chosen::Chosen,
     platform::{CanonicalOp, OpClass},
 };
@@ -46,6 +46,8 @@ pub struct Kernels {
     pub groups: Vec<u32>,
     /// Calls that exchange something with another rank.
     pub exchanges: u64,
+    /// Bytes of the largest copy to the host; the most there is where a copy does not say how many.
+    pub read_back: u64,
     /// Calls of kernels that apply adapters.
     pub adapters: u64,
     /// Calls whose operator nobody knows, and replays recorded as one: their time, ns.
@@ -81,7 +83,11 @@ impl Kernels {
                 (self.hidden, self.busy) = (self.hidden.saturating_add(op.dur()), self.busy.saturating_add(op.dur()));
                 return;
             }
-            OpKind::Copy(crate::analysis::CopyDir::PtoP) => self.exchanges += 1,
+            OpKind::Copy(CopyDir::PtoP) => self.exchanges += 1,
+            OpKind::Copy(CopyDir::DtoH) => {
+                self.read_back = self.read_back.max(copied(side, op).unwrap_or(u64::MAX));
+                return;
+            }
             OpKind::Copy(_) => return,
             OpKind::Comm => {
                 self.exchanges += 1;
@@ -186,6 +192,14 @@ impl Kernels {
     /// Calls of operators that `pick` takes.
     pub fn calls(&self, pick: impl Fn(CanonicalOp) -> bool) -> u64 {
         self.ops.iter().filter(|(op, _)| pick(**op)).map(|(_, tally)| tally.calls).sum()
+    }
+}
+
+fn copied(side: &Chosen<'_>, op: &DeviceOp) -> Option<u64> {
+    let (track, row) = side.trace.locate(op.slice)?;
+    match side.trace.detail(side.trace.lanes.get(track.0 as usize)?, row)? {
+        Detail::Copy(copy) => u64::try_from(copy.bytes?).ok(),
+        _ => None,
     }
 }
 

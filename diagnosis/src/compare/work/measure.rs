@@ -59,6 +59,15 @@ pub(super) fn measure(part: Part, p: &Profile, q: &Profile) -> Measured {
                 (a, b, distance)
             }
         }
+        Part::Sampling => {
+            let said = |own: &Profile| own.samples().map(|does| if does { "sampling" } else { "none" }.to_owned());
+            let (a, b, distance) = word(said(p), said(q));
+            if [&a, &b].iter().all(|side| side.as_deref() != Some("sampling")) {
+                (None, None, None)
+            } else {
+                (a, b, distance)
+            }
+        }
         Part::Formats => formats(p, q),
         Part::Cache => {
             let said = |own: &Profile| match own.kernels.cache.as_slice() {

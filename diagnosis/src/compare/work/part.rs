@@ -26,6 +26,8 @@ pub enum Part {
     CacheWidth,
     /// Products of experts.
     Experts,
+    /// Choice of the next token, which the last stage of a pipeline alone makes.
+    Sampling,
     /// Number formats of the products.
     Formats,
     /// Number format of the cache.
@@ -50,7 +52,7 @@ pub enum Part {
 
 impl Part {
     /// All, in report order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Stage,
         Self::Sequences,
         Self::Tokens,
@@ -61,6 +63,7 @@ impl Part {
         Self::Images,
         Self::CacheWidth,
         Self::Experts,
+        Self::Sampling,
         Self::Formats,
         Self::Cache,
         Self::Context,
@@ -86,6 +89,7 @@ impl Part {
             Self::Images => "images",
             Self::CacheWidth => "cache_width",
             Self::Experts => "experts",
+            Self::Sampling => "sampling",
             Self::Formats => "formats",
             Self::Cache => "cache",
             Self::Context => "context",

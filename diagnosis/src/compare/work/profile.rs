@@ -11,6 +11,9 @@ use crate::{
 
 /// Share of the kernels' time whose operators must be known before it is said that some operator is not there; own value.
 const KNOWN: f64 = 0.9;
+/// Bytes from which on a copy to the host may be logits: those of a small vocabulary of 16 384 tokens in half precision. A copy of
+/// chosen tokens is far smaller.
+const LOGITS: u64 = 32 << 10;
 /// Activity of a host that waits for requests, as the packs name it.
 const AWAITS: &str = "await_request";
 /// What a profiler records besides times, by which the host becomes slower by a multiple (PyTorch's documentation of
@@ -88,6 +91,18 @@ impl Profile {
         let agree = |n: u64| votes.iter().filter(|own| **own == n).count();
         let best = votes.into_iter().filter(|n| *n > 1).max_by_key(|n| (agree(*n), *n))?;
         (agree(best) > 1).then_some(best)
+    }
+
+    /// Whether a step of a model that attends chooses tokens; `None` where it may do so elsewhere, or by kernels whose names do
+    /// not say it: a reduction may be an argmax, and the host may choose from logits that it is given.
+    pub fn samples(&self) -> Option<bool> {
+        let may = |op| matches!(op, CanonicalOp::Reduce | CanonicalOp::Softmax | CanonicalOp::Other);
+        let attends = self.kernels.calls(attends) > 0 && !self.whole;
+        let lacks = || self.is_known() && self.kernels.calls(may) == 0 && self.kernels.read_back < LOGITS;
+        match self.kernels.calls(|op| op == CanonicalOp::Sample) > 0 {
+            true => attends.then_some(true),
+            false => (attends && lacks()).then_some(false),
+        }
     }
 
     /// Attentions of a step; `None` where they may be hidden.

@@ -119,6 +119,24 @@ fn d6_whole_captures_of_unequal_work_are_other_work() {
     assert!(differing(whole, less).contains(&"operations"));
 }
 
+/// Two stages of a pipeline, or a capture whose sampling was cut out, passed as the same work.
+#[test]
+fn a_step_that_chooses_no_token_is_other_work() {
+    let sampling = Tally { calls: 1, ns: 100, ..Tally::default() };
+    let (mut last, first) = (RUN.profile(), RUN.profile());
+    last.kernels.ops.insert(CanonicalOp::Sample, sampling);
+    let differs = |a: &Profile, b: &Profile| Distance::of(a, b).differing().any(|own| own.part == Part::Sampling);
+    assert!(differs(&first, &last) && differs(&last, &first));
+    assert!(!differs(&last, &last));
+    // An argmax may be a reduction by name, and a host may choose from the logits that it is given.
+    let (mut reduces, mut reads) = (first.clone(), first.clone());
+    reduces.kernels.ops.insert(CanonicalOp::Reduce, sampling);
+    reads.kernels.read_back = 151_936 * 2;
+    assert!(!differs(&reduces, &last) && !differs(&reads, &last));
+    // Neither of two stages before the last chooses anything.
+    assert!(Distance::of(&first, &first).part(Part::Sampling).is_none());
+}
+
 #[test]
 fn the_head_of_a_vocabulary_on_one_side_only_is_another_part_of_the_model() {
     // The last stage of a pipeline has all products of the first, and the head.
