@@ -73,10 +73,11 @@ fn steps(rank: &Rank, labels: &[String]) -> Vec<results::Step> {
     rank.steps.iter().map(step).collect()
 }
 
-/// Only the border between transfer and wait of a collective is ever modelled: where one rank alone had to tell.
+/// Only the border between transfer and wait of a collective is ever modelled: where one rank alone had to tell. All of a collective
+/// counts as transfer there, unless there are enough of its kind.
 fn provenance(rank: &Rank, bucket: Bucket) -> &'static str {
-    let estimated = rank.collectives.estimated > 0 && matches!(bucket, Bucket::CommTransfer | Bucket::CommWait);
-    if estimated { "modelled" } else { "measured" }
+    let modelled = rank.collectives.is_modelled() && matches!(bucket, Bucket::CommTransfer | Bucket::CommWait);
+    if modelled { "modelled" } else { "measured" }
 }
 
 /// Causes of the waits, each with its step as an index into the steps of all ranks.

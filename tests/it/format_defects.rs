@@ -135,13 +135,18 @@ fn d5_without_a_host_call_nothing_of_the_critical_path_is_runtime() {
 #[test]
 #[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn d6_sums_of_a_cluster_database_are_counted_once() {
-    let (trace, ..) = one("cluster-analysis/history-cluster_analysis_db");
+    let (trace, analysis, _) = one("cluster-analysis/history-cluster_analysis_db");
     // Rank 0 transfers 38 317.2 µs and waits 1 405.4: `Total Op Info` and the sum of the 42 operations alike (sqlite3).
     let of = |part| {
         let steps = trace.job_sums.steps.iter().filter(|step| step.rank == 0);
         steps.filter_map(|step| step.part(part)).sum::<Ns>()
     };
     assert!(near(of(model::StepPart::Transfer), 38.3172, 0.01) && near(of(model::StepPart::Wait), 1.4054, 0.01));
+    // The rows have starts: joined by name (Python over the 336 rows), rank 5 costs the others 2 829.5 ms and rank 0 1 157.5.
+    let cost = |late: usize| analysis.job.waits.iter().filter(|wait| wait.late == late).map(|wait| wait.ns).sum::<Ns>();
+    assert!(near(cost(5), 2_829.5, 0.5) && near(cost(0), 1_157.5, 0.5), "{} {}", cost(5), cost(0));
+    let said = said("cluster-analysis/history-cluster_analysis_db", &[]);
+    assert!(said.contains("71.0 % is for rank 5 and 29.0 % for rank 0"), "{said}");
 }
 
 #[test]

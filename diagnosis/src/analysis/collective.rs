@@ -60,6 +60,13 @@ impl Split {
         self.matched.insert(op.slice, transfer);
     }
 
+    /// Whether the border between transfer and wait of any collective is modelled: neither the ranks that took part nor the
+    /// profiler show it.
+    pub fn is_modelled(&self) -> bool {
+        let known = self.matched.len().max(self.notified.transfer.len());
+        u64::try_from(known).is_ok_and(|known| known < self.instances)
+    }
+
     /// Transfer that this rank alone would assume, ns; `None` where the source does not report it and there are too few of
     /// the kind.
     pub(super) fn estimate_of(&self, trace: &Trace, op: &DeviceOp) -> Option<Ns> {

@@ -106,6 +106,7 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
     let mut send = None;
     let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
     let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
+    let mut rooted: BTreeMap<(Option<StringId>, i64, u32), Vec<(usize, Call, Ns)>> = BTreeMap::new();
     let mut one_sided = 0;
     let pipeline =
         trace.manifest.value("parallel.pp").and_then(|v| v.trim().parse::<u32>().ok()).is_some_and(|n| n > 1);
@@ -118,7 +119,8 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             let name = call.and_then(|c| c.op).unwrap_or(op.name);
             let shape = *shapes.entry(name).or_insert_with(|| Shape::of(trace.strings.get(name)));
             let shape = if exchanges && call.is_none() { shape.of_experts(trace.strings.get(name)) } else { shape };
-            if shape == Shape::OneSided {
+            let seq = call.and_then(|c| c.seq);
+            if shape == Shape::OneSided && seq.is_none() {
                 one_sided += 1;
                 continue;
             }
@@ -129,12 +131,24 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             let name = if shape == Shape::Pair { *send.get_or_insert(name) } else { name };
             let next = symbols.len() as u32;
             let symbol = *symbols.entry((name, bytes)).or_insert(next);
+            let own = Call { op: i as u32, item: Item { symbol, end: op.end }, seq, sends };
+            let group = call.and_then(|c| c.group);
+            if let (Shape::OneSided, Some(seq)) = (shape, seq) {
+                rooted.entry((group, seq, symbol)).or_default().push((rank, own, op.dur()));
+                continue;
+            }
             let groups = if shape == Shape::Pair { &mut pairs } else { &mut groups };
-            let recorded = groups.entry(call.and_then(|c| c.group)).or_default();
+            let recorded = groups.entry(group).or_default();
             recorded.size = recorded.size.max(call.and_then(|c| c.group_size));
-            let item = Item { symbol, end: op.end };
-            let seq = call.and_then(|c| c.seq);
-            recorded.calls.entry(rank).or_default().push(Call { op: i as u32, item, seq, sends });
+            recorded.calls.entry(rank).or_default().push(own);
+        }
+    }
+    for ((group, ..), members) in rooted {
+        match left_together(&members) {
+            true => members.into_iter().for_each(|(rank, call, _)| {
+                groups.entry(group).or_default().calls.entry(rank).or_default().push(call);
+            }),
+            false => one_sided += members.len() as u64,
         }
     }
     // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
@@ -142,6 +156,18 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
     all.flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
     let without_payload = symbols.iter().filter(|((_, bytes), _)| bytes.is_none()).map(|(_, kind)| *kind).collect();
     AllRecorded { groups, pairs, one_sided, without_payload }
+}
+
+/// Share of the longest part within which the parts of a broadcast must end to have been left together; own value.
+const AT_ONCE: Ns = 50;
+
+/// Whether all ranks left a broadcast, or a reduction to one rank, together, as the clocks say that they recorded it with: HCCL's
+/// have no buffer by which the sender could go on. Clocks that are apart do not say it.
+fn left_together(members: &[(usize, Call, Ns)]) -> bool {
+    let ends = || members.iter().map(|(_, call, _)| call.item.end);
+    let (Some(first), Some(last)) = (ends().min(), ends().max()) else { return false };
+    let longest = members.iter().map(|(.., dur)| *dur).max().unwrap_or(0);
+    members.len() > 1 && last.saturating_sub(first) <= super::job::LEAVE.max(longest / AT_ONCE)
 }
 
 fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall> {

@@ -317,3 +317,26 @@ proptest! {
         prop_assert_eq!(&said(&before)[..], &both[..run.work.len()]);
     }
 }
+
+/// Broadcasts by a library without a buffer were left out, and the wait for a late rank in them was called transfer.
+#[test]
+fn a_broadcast_that_all_ranks_leave_together_is_matched() {
+    let matched = |apart: Ns| {
+        let mut s = Script::default();
+        for rank in 0..2 {
+            s.rank(rank);
+            for step in 0..12 {
+                let t = step * 1_000_000;
+                let (waits, ends) = if rank == 0 { (300_000, 0) } else { (0, apart) };
+                let of = ("broadcast", "hcom_broadcast", 4_096);
+                let span = (t + 500_000 - waits, t + 600_000 + ends);
+                s.exchange((t + 1_000, t + 2_000), of, ("g", 2), Some(step), span);
+            }
+        }
+        let (_, a) = s.analyze();
+        (a.job.instances.len(), a.job.one_sided)
+    };
+    assert_eq!(matched(0), (12, 0));
+    assert_eq!(matched(4_000), (12, 0), "clocks are as far apart");
+    assert_eq!(matched(60_000), (0, 24), "the sender went on");
+}

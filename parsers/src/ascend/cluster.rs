@@ -1,5 +1,6 @@
 //! What `msprof-analyze cluster` made of all ranks of a job: `cluster_analysis_output` as a directory, and each of its files,
-//! as text or as `cluster_analysis.db`. These are sums of steps, collectives and links, without any time at which they were.
+//! as text or as `cluster_analysis.db`. These are sums of steps, collectives and links; of single collectives most versions say
+//! when each rank began them, which joins the ranks.
 //!
 //! | module | owns |
 //! | --- | --- |
@@ -130,16 +131,16 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     if path.is_dir() && path.join(GROUPS).is_file() {
         sink.ledger(GROUPS, 0, 0, 0, "not read: the ranks of each communication group");
     }
-    gathered.tell(sink);
-    for (key, value) in [
-        ("evidence.grade", "totals"),
-        ("hardware.vendor", "ascend"),
-        ("measurement.traced", "ascend"),
-        ("ascend.form", "cluster analysis: sums of steps and links"),
-    ] {
+    let form = if gathered.tell(sink) {
+        "cluster analysis: collectives of all ranks, sums of steps and links"
+    } else {
+        sink.manifest("evidence.grade", "totals", Provenance::Observed);
+        sink.clock(Clock::AsIs { unix_zero: None });
+        "cluster analysis: sums of steps and links"
+    };
+    for (key, value) in [("hardware.vendor", "ascend"), ("measurement.traced", "ascend"), ("ascend.form", form)] {
         sink.manifest(key, value, Provenance::Observed);
     }
-    sink.clock(Clock::AsIs { unix_zero: None });
     Ok(())
 }
 

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
-use model::{Category, Clock, JobSums, Ns, Provenance, Severity, StepPart, StepSum, TraceSink, TrackKey, TrackKind};
+use model::{
+    Category, Clock, JobSums, Ns, ProcessId, Provenance, Severity, StepPart, StepSum, TraceSink, TrackKey, TrackKind,
+};
 
 use super::{
     cluster::PARTS,
@@ -21,20 +23,31 @@ const FORM: &str = "sums of collectives";
 /// Reads the sums of a rank; whether they hold any collective.
 pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
     let Some(times) = layout.communication.as_deref().map(|path| Times::read(path, sink)) else { return false };
+    if times.is_empty() {
+        return false;
+    }
+    let facts = Facts::read(layout, sink);
+    let (process, device) = (sink.process(0), 0);
+    sink.describe_process(process, facts.pid, None, facts.rank);
+    let steps = steps(layout, facts.rank, sink);
+    let mut import = Import::new(sink);
+    place(&mut import, times, process, device, &steps);
+    import.stat("rank_of_sums_only", Severity::Notice, 1, layout.root.to_str());
+    import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
+    import.settle(&|_| None, facts.world);
+    facts.tell(import.sink);
+    import.sink.manifest("ascend.form", FORM, Provenance::Observed);
+    true
+}
+
+/// Places the collectives of a rank, and the step that they lie in where there is but one.
+pub(super) fn place(import: &mut Import<'_>, times: Times, process: ProcessId, device: i32, steps: &[String]) {
     let calls: Vec<(String, Ns, Ns)> = times
         .all()
         .into_iter()
         .filter_map(|(name, sums)| Some((name.to_owned(), sums.start, sums.start.checked_add(sums.elapse)?)))
         .collect();
-    let Some(span) = calls.iter().map(|(_, start, end)| (*start, *end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-    else {
-        return false;
-    };
-    let facts = Facts::read(layout, sink);
-    let mut import = Import::new(sink);
     import.times = times;
-    let (process, device) = (import.sink.process(0), 0);
-    import.sink.describe_process(process, facts.pid, None, facts.rank);
     for (name, start, end) in &calls {
         import.collective(
             "collective",
@@ -52,8 +65,8 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
             },
         );
     }
-    let steps = steps(layout, facts.rank, import.sink);
-    if let [step] = steps.as_slice() {
+    let span = calls.iter().map(|(_, start, end)| (*start, *end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    if let ([step], Some(span)) = (steps, span) {
         let kind = TrackKind::DeviceAnnotation;
         let key = TrackKey { kind, process, device: Some(device), context: Some(2), id: 0 };
         let track = import.track(key, Some("steps"));
@@ -61,12 +74,6 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
         let name = import.sink.intern(&name);
         import.slice(track, span, name, Category::DeviceRange, None, None);
     }
-    import.stat("rank_of_sums_only", Severity::Notice, 1, layout.root.to_str());
-    import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
-    import.settle(&|_| None, facts.world);
-    facts.tell(import.sink);
-    import.sink.manifest("ascend.form", FORM, Provenance::Observed);
-    true
 }
 
 /// Tells the parts of the rank's steps; the names of the steps.

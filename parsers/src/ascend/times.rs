@@ -78,7 +78,7 @@ impl Times {
             false if is_database(path) => times.database(path, sink),
             false => times.json(path),
         };
-        times.by_name.values_mut().for_each(|sums| sums.sort_unstable_by_key(|sums| sums.start));
+        times.sort();
         if let Err(why) = read {
             let example = format!("{name}: {why}");
             sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
@@ -111,9 +111,24 @@ impl Times {
         all
     }
 
+    /// Brings collectives of one name into the order of their starts, in which [`Times::of`] looks for them.
+    pub fn sort(&mut self) {
+        self.by_name.values_mut().for_each(|sums| sums.sort_unstable_by_key(|sums| sums.start));
+    }
+
+    /// Whether no collective was told of.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Of collectives that another file tells, which [`Times::add`] takes.
+    pub fn told_by(file: &str) -> Self {
+        Self { file: Some(file.to_owned()), ..Self::default() }
+    }
+
     /// Takes start, elapsed time, transfer and wait of a collective, ns. Early files do not say how long it waited: then
     /// that is what it did not transfer.
-    fn add(&mut self, name: &str, group: Option<&str>, [start, elapse, transit, wait]: [Option<Ns>; 4]) {
+    pub fn add(&mut self, name: &str, group: Option<&str>, [start, elapse, transit, wait]: [Option<Ns>; 4]) {
         if name == TOTAL {
             return;
         }

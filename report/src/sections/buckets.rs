@@ -2,6 +2,17 @@
 
 use diagnosis::i18n::Text;
 
+/// What `comm.transfer` means where the other ranks were not captured: the profiler does not say what a collective does meanwhile.
+pub const TRANSFER_OF_ONE_RANK: Text = Text::new(
+    "inside collectives, not hidden: data moves, or waits for ranks that were not captured",
+    "在集合通信内且未被掩盖：传输数据，或等待未采集的 rank",
+);
+/// What `comm.wait` means there.
+pub const WAIT_OF_ONE_RANK: Text = Text::new(
+    "waits for another rank, as the profiler recorded it or as the fastest collectives of the kind suggest",
+    "等待其他 rank：由剖析器记录，或按同类中最快的集合通信估计",
+);
+
 /// What a bucket means, from its name.
 pub fn meaning(name: &str) -> Text {
     match name {

@@ -109,7 +109,11 @@ fn by_bucket(page: &mut Page<'_>, class: &ClassPart) {
     rows.sort_by(|a, b| a.layer.cmp(&b.layer).then(b.ns.cmp(&a.ns)).then_with(|| a.name.cmp(&b.name)));
     for row in rows {
         let [mean, share] = shown(row.ns, class);
-        let meaning = page.get(buckets::meaning(&row.name));
+        let meaning = page.get(match row.name.as_str() {
+            "comm.transfer" if page.capture.ranks.len() < 2 => buckets::TRANSFER_OF_ONE_RANK,
+            "comm.wait" if page.capture.ranks.len() < 2 => buckets::WAIT_OF_ONE_RANK,
+            name => buckets::meaning(name),
+        });
         table.row(cells![Inlines::name(&row.name), meaning, page.get(words::layer(row.layer)), mean, share]);
     }
     let [sum, mean, share] = sum_row(page, class);

@@ -58,7 +58,7 @@ pub(super) fn step_args(rank: &Rank, class: &Class) -> [(&'static str, Value); 4
 }
 
 /// The bucket of a layer with the most time of a workload and its share: what a person asks for next. Equals are all named, and
-/// so are waiting and transfer where one rank alone cannot tell them apart.
+/// so are waiting and transfer where one rank alone, whose profiler did not see it, cannot tell them apart.
 pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>, layer: Layer) -> (String, f64) {
     let mut sums: BTreeMap<Bucket, Ns> = BTreeMap::new();
     let all = workload.classes.iter().flat_map(|class| &class.buckets);
@@ -70,7 +70,8 @@ pub(super) fn largest(cx: &Context<'_>, workload: &Workload<'_>, layer: Layer) -
     let of = |ns: Ns| ns as f64 / workload.total().max(1) as f64;
     let inside = [Bucket::CommTransfer, Bucket::CommWait];
     let apart = cx.analysis.evidence.has(EvidenceClass::MultiRank);
-    if !apart && inside.iter().all(|bucket| sums.get(bucket).is_some_and(|ns| *ns > 0)) {
+    let modelled = cx.analysis.ranks.iter().any(|rank| rank.collectives.is_modelled());
+    if !apart && modelled {
         let both = inside.iter().filter_map(|bucket| sums.get(bucket)).sum::<Ns>();
         if both >= most {
             return (inside.map(name).join(" + "), of(both));

@@ -40,6 +40,8 @@ struct Collective<'a> {
 
 #[derive(Deserialize)]
 struct Times<'a> {
+    #[serde(rename = "Start Timestamp(us)", borrow, default)]
+    start: Option<&'a RawValue>,
     #[serde(rename = "Elapse Time(ms)", borrow)]
     elapse: &'a RawValue,
     #[serde(rename = "Transit Time(ms)", borrow)]
@@ -106,7 +108,9 @@ fn collective(gathered: &mut Gathered, entry: Entry<'_>, rank: &str, text: &str)
     let rank = rank.parse().ok()?;
     let Collective { times } = serde_json::from_str(text).ok()?;
     let [elapse, transit, wait] = [million(times.elapse)?, million(times.transit)?, million(times.wait)?];
-    gathered.collective(entry, rank, [elapse, transit, wait]);
+    let start = times.start.and_then(|us| model::time::parse_decimal(us.get().as_bytes(), 3).ok()).map(|(ns, _)| ns);
+    let group = entry.operation.split_once('@').map(|(_, group)| group);
+    gathered.collective(entry, rank, [elapse, transit, wait], (start, group));
     Some(elapse)
 }
 

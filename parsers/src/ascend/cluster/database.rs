@@ -61,6 +61,7 @@ const COLLECTIVES: &[Column] = &[
     Real("transit_time"),
     Real("wait_time"),
     Text("rank_set", None),
+    Real("start_timestamp"),
 ];
 const LINKS: &[Column] = &[
     Text("step", None),
@@ -197,7 +198,8 @@ fn collective(gathered: &mut Gathered, page: &Page, row: usize) -> Taken {
     let (Some(rank), Some(elapse), Some(transit), Some(wait)) = (rank(page, 3, row), ms(4), ms(5), ms(6)) else {
         return Taken::Incomplete;
     };
-    gathered.collective(entry(page, row, 7), rank, [elapse, transit, wait]);
+    let group = page.inline(1, row).filter(|group| !group.is_empty());
+    gathered.collective(entry(page, row, 7), rank, [elapse, transit, wait], (scaled(page, 8, row, 1e3), group));
     Taken::Kept(elapse)
 }
 

@@ -1,12 +1,17 @@
 //! Sums from any of the files, each counted once: the analysis writes sums over operations of a group beside the operations
 //! themselves, and picks of them (`-top1`, `-middle`) beside sums of a type (`-total`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{JobSums, LinkSum, Ns, Severity, StepPart, StepSum, StringId, Strings, TraceSink};
+use model::{Clock, JobSums, LinkSum, Ns, Severity, StepPart, StepSum, StringId, Strings, TraceSink};
+
+use super::super::{import::Import, rank_sums, times::Times};
 
 /// Most entries kept of a kind: steps times ranks times groups, of which large jobs have some ten thousands.
 const MAX_ENTRIES: usize = 1 << 18;
+
+/// What the ledger calls the times of collectives.
+const TIMED: &str = "collectives of the cluster analysis";
 
 /// How much an entry of a group stands for, by its name; only the entries that stand for most are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +77,8 @@ pub(super) struct Gathered {
     stages: (BTreeMap<u32, u32>, u32),
     collectives: BTreeMap<(Group, u32), Option<Widest<3>>>,
     links: BTreeMap<(Group, u32, u32, StringId), Option<Widest<2>>>,
+    /// When each rank was in each collective of a step, where the analysis kept it.
+    timed: BTreeMap<(u32, StringId), Times>,
     /// Entries beyond [`MAX_ENTRIES`].
     beyond: u64,
 }
@@ -117,10 +124,18 @@ impl Gathered {
         (self.names.intern(step_name(entry.step)), self.names.intern(entry.set))
     }
 
-    /// Takes how long a rank was in a collective, moved bytes and waited, ns.
-    pub fn collective(&mut self, entry: Entry<'_>, rank: u32, sums: [Ns; 3]) {
+    /// Takes how long a rank was in a collective, moved bytes and waited, ns; and when that began, by which group, where an entry
+    /// of one operation says it.
+    pub fn collective(&mut self, entry: Entry<'_>, rank: u32, sums: [Ns; 3], began: (Option<Ns>, Option<&str>)) {
         if self.has_room(self.collectives.len()) {
             let group = self.group(entry);
+            if let (Some(start), name) = (began.0.filter(|start| *start > 0), began.1)
+                && Extent::of(entry.operation) == Extent::Operation
+            {
+                let [elapse, transit, wait] = sums.map(Some);
+                let times = self.timed.entry((rank, group.0)).or_insert_with(|| Times::told_by(TIMED));
+                times.add(entry.operation, name, [Some(start), elapse, transit, wait]);
+            }
             let known = self.collectives.entry((group, rank)).or_default();
             Widest::add(known, Extent::of(entry.operation), sums);
         }
@@ -141,8 +156,10 @@ impl Gathered {
         room
     }
 
-    /// Writes what was read.
-    pub fn tell(mut self, sink: &mut dyn TraceSink) {
+    /// Writes what was read; whether it says when anything was.
+    pub fn tell(mut self, sink: &mut dyn TraceSink) -> bool {
+        let name = |step: StringId| self.names.get(step).to_owned();
+        let timed = self.timed.into_iter().map(|((rank, step), times)| ((rank, name(step)), times)).collect();
         let mut waits: BTreeMap<(StringId, u32), [Ns; 3]> = BTreeMap::new();
         for (((step, _), rank), widest) in self.collectives {
             let Some(Widest { sums, .. }) = widest else { continue };
@@ -173,7 +190,30 @@ impl Gathered {
         if self.beyond > 0 {
             sink.stat("ascend-cluster.too_many_entries", Severity::DataLoss, self.beyond, None);
         }
+        place(timed, sink)
     }
+}
+
+/// Places the collectives of every rank in time, by which ranks are held against each other; whether there are any.
+fn place(timed: BTreeMap<(u32, String), Times>, sink: &mut dyn TraceSink) -> bool {
+    let ranks: BTreeSet<u32> = timed.keys().map(|(rank, _)| *rank).collect();
+    if timed.is_empty() {
+        return false;
+    }
+    let mut import = Import::new(sink);
+    for rank in &ranks {
+        let process = import.sink.process(u64::from(*rank));
+        import.sink.describe_process(process, None, None, Some(*rank));
+    }
+    for ((rank, step), mut times) in timed {
+        times.sort();
+        let process = import.sink.process(u64::from(rank));
+        rank_sums::place(&mut import, times, process, 0, &[step]);
+    }
+    import.stat("rank_of_sums_only", Severity::Notice, ranks.len() as u64, None);
+    import.sink.clock(Clock::FromFirstSlice { unix_offset: Some(0) });
+    import.settle(&|_| None, i64::try_from(ranks.len()).ok());
+    true
 }
 
 /// The step's own name: the files of communication write `step2` for the `2` of the table of steps.

@@ -197,3 +197,40 @@ fn sums_over_all_groups_of_a_set_of_ranks_are_counted_once() {
     let [link] = &trace.job_sums.links[..] else { panic!("{:?}", trace.job_sums.links) };
     assert_eq!((link.bytes, link.time), (20_000_000, 2_000_000));
 }
+
+/// The start of each collective on each rank was left unread, so nobody was found to be late.
+#[test]
+fn collectives_with_starts_are_placed_on_every_rank() {
+    const TIMED: &str =
+        "CREATE TABLE ClusterComm$Time (rank_set TEXT, step TEXT, rank_id INTEGER, hccl_op_name TEXT, group_name TEXT,
+        start_timestamp NUMERIC, elapsed_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC);
+        INSERT INTO ClusterComm$Time VALUES ('(0,8)','step2',0,'hcom_allReduce__1_0','71',1700000000000100,2,1,0.5),
+        ('(0,8)','step2',8,'hcom_allReduce__1_0','71',1700000000001100,1,1,0),
+        ('(0,8)','step2',0,'Total Op Info','',0,2,1,0.5), ('(0,8)','step2',8,'Total Op Info','',0,1,1,0);";
+    let directory = tempfile::tempdir().unwrap();
+    for suffix in ["Analyzer", "unication"] {
+        let trace = import(&database(directory.path(), suffix, TIMED));
+        let mut kernels = Vec::new();
+        for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+            let rank = trace.processes[track.key.process.0 as usize].rank;
+            let rows = (0..lane.len()).filter(|i| lane.category[*i] == model::Category::Kernel);
+            kernels
+                .extend(rows.map(|i| (rank, trace.strings.get(lane.name[i]).to_owned(), lane.start[i], lane.dur[i])));
+        }
+        kernels.sort();
+        let first = kernels[0].2;
+        let of = |rank, start, dur| (Some(rank), "hcom_allReduce".to_owned(), first + start, dur);
+        assert_eq!(kernels, [of(0, 0, 2_000_000), of(8, 1_000_000, 1_000_000)], "{suffix}");
+        assert_eq!(trace.job_sums.steps.len(), 2, "the sums stay");
+        std::fs::remove_file(directory.path().join("cluster_analysis.db")).unwrap();
+    }
+    // The text says the same.
+    let at = |us: &str, ms: &str| {
+        times(ms, "1", "0").replacen(r#""Elapse"#, &format!(r#""Start Timestamp(us)":{us},"Elapse"#), 1)
+    };
+    let (a, b) = (at("1700000000000100", "2"), at("1700000000001100", "1"));
+    let text = format!(r#"{{"(0, 8)":{{"step2":{{"hcom_allReduce__1_0@71":{{"0":{a},"8":{b}}}}}}}}}"#);
+    let trace = import(&write(directory.path(), "cluster_communication.json", &text));
+    let kernels = |lane: &&model::Columns| lane.category.contains(&model::Category::Kernel);
+    assert_eq!(trace.lanes.iter().filter(kernels).count(), 2, "{text}");
+}

@@ -8,6 +8,7 @@ mod log;
 pub(super) mod no_steps;
 mod no_timeline;
 mod not_finite;
+mod only_collectives;
 mod opaque;
 mod shared_machine;
 pub(super) mod start_up;
@@ -26,6 +27,7 @@ pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     no_timeline::decide,
     alone::decide,
+    only_collectives::decide,
     not_finite::decide,
     inflation::decide,
     shared_machine::decide,
