@@ -96,6 +96,9 @@ impl Manifest {
     /// A fact beside the fields: how many ranks the job has at least, where a rank named only those that it talked to.
     pub const RANKS_AT_LEAST: &str = "parallel.ranks_at_least";
 
+    /// Prefix of facts beside the fields: the name of a communicator, by the number that other files know it by.
+    pub const COMMUNICATOR: &str = "communicator.";
+
     /// Sets a field unless it already holds an observed value, which nothing overrides.
     pub fn set(&mut self, key: &str, value: impl Into<String>, provenance: Provenance) {
         let observed = self.entries.get(key).is_some_and(|e| e.provenance == Provenance::Observed);

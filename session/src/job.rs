@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use model::{Detail, Ns, Trace, trace};
+use model::{Ns, Trace, trace};
 
+mod communicators;
 mod machine;
 
 /// Captures of one job start within this time of each other, ns: own value, ten minutes. It only has to tell runs apart that
@@ -18,29 +19,28 @@ const TOGETHER: Ns = 600 * 1_000_000_000;
 struct Kind {
     format: String,
     simulated: bool,
+    /// Ranks of the job, if the capture says it.
+    world: Option<u32>,
     facts: Vec<Option<String>>,
-    /// Communicators that its collectives name, where nothing says how many ranks there are.
-    communicators: Option<BTreeSet<String>>,
+    /// Communicators that its collectives name.
+    communicators: BTreeSet<String>,
 }
 
 impl Kind {
     fn is_of(&self, other: &Self) -> bool {
-        let common = match (&self.communicators, &other.communicators) {
-            (Some(a), Some(b)) => !a.is_disjoint(b),
-            (None, None) => true,
-            _ => false,
-        };
-        common && self.format == other.format && self.simulated == other.simulated && self.facts == other.facts
+        // Who does not say how large the job is belongs to it by a communicator; files of sums say little else.
+        let named = self.world.is_none() || other.world.is_none();
+        let same = |(a, b): (&Option<String>, &Option<String>)| a == b || named && (a.is_none() || b.is_none());
+        (!named || !self.communicators.is_disjoint(&other.communicators))
+            && self.format == other.format
+            && self.simulated == other.simulated
+            && self.facts.iter().zip(&other.facts).all(same)
     }
 }
 
 /// The communicators that collectives of a capture name.
 fn communicators(trace: &Trace) -> BTreeSet<String> {
-    let groups = trace.details.iter().filter_map(|detail| match detail {
-        Detail::Kernel(kernel) => kernel.collective.as_ref()?.group,
-        Detail::Collective(call) => call.group,
-        _ => None,
-    });
+    let groups = trace.details.iter().filter_map(|detail| communicators::call(detail)?.group);
     groups.map(|group| trace.strings.get(group).to_owned()).collect()
 }
 
@@ -58,7 +58,8 @@ struct Job {
 
 /// Joins captures that are ranks of one job; everything else stays as it is. A joined capture takes the place of its first
 /// rank, and its ranks are in order.
-pub(crate) fn join(traces: Vec<Trace>) -> Vec<Trace> {
+pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
+    communicators::name(&mut traces);
     let mut jobs: Vec<Job> = Vec::new();
     for part in machine::join(traces) {
         let ranks: Vec<u32> = part.processes.iter().filter_map(|p| p.rank).collect();
@@ -87,12 +88,13 @@ pub fn are_one_job(a: &Trace, b: &Trace) -> bool {
 /// What the capture says of its job; `None` for one that is no rank of a larger job.
 fn kind(trace: &Trace, ranks: &[u32]) -> Option<Kind> {
     let world: Option<u32> = trace.manifest.value("parallel.world_size").and_then(|world| world.parse().ok());
-    let communicators = world.is_none().then(|| communicators(trace));
+    let communicators = communicators(trace);
     let fits = |world: u32| (ranks.len() as u64) < u64::from(world) && ranks.iter().all(|r| *r < world);
-    let part = world.map_or_else(|| communicators.as_ref().is_some_and(|named| !named.is_empty()), fits);
+    let part = world.map_or_else(|| !communicators.is_empty(), fits);
     (part && !ranks.is_empty()).then(|| Kind {
         format: trace.format.clone(),
         simulated: trace.simulated,
+        world,
         facts: SHARED.iter().map(|key| trace.manifest.value(key).map(str::to_owned)).collect(),
         communicators,
     })
@@ -121,7 +123,7 @@ fn whole(mut job: Job) -> Vec<Trace> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use model::{Category, Clock, Provenance, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
+    use model::{Category, Clock, Detail, Provenance, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 
     use super::*;
 
@@ -172,6 +174,30 @@ mod tests {
         assert!(are_one_job(&rank(0, 2, Some(4_000)), &rank(1, 2, Some(5_000))));
         assert!(!are_one_job(&rank(0, 2, None), &rank(0, 2, None)), "two runs of a rank");
         assert!(!are_one_job(&rank(0, 1, None), &rank(0, 1, None)), "two jobs of one rank");
+    }
+
+    /// A rank of which only sums were kept numbers its communicators and says no size of the job: it was another job.
+    #[test]
+    fn a_rank_of_sums_belongs_to_the_job_whose_communicator_it_numbers() {
+        let with = |mut trace: Trace, group: &str, number: Option<&str>| {
+            let group = Some(trace.strings.intern(group));
+            let call = model::CollectiveCall { group, ..model::CollectiveCall::default() };
+            trace.details.push(model::Detail::Collective(Box::new(call)));
+            if let Some(number) = number {
+                let key = format!("{}{number}", model::Manifest::COMMUNICATOR);
+                trace.manifest.set(&key, "10.0.0.1%eth0_60000_0_17", Provenance::Observed);
+            }
+            trace
+        };
+        let whole = || with(rank(0, 2, Some(4_000)), "10.0.0.1%eth0_60000_0_17", Some("403"));
+        let sums = |group| {
+            let mut trace = with(rank(1, 2, Some(5_000)), group, None);
+            trace.manifest = model::Manifest::default();
+            trace
+        };
+        assert_eq!(join(vec![whole(), sums("403")]).len(), 1);
+        assert_eq!(join(vec![sums("403"), whole()]).len(), 1, "whichever comes first");
+        assert_eq!(join(vec![whole(), sums("404")]).len(), 2, "of another communicator");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use model::{CollectiveCall, Detail, Manifest, Ns, StringId, Trace};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use shape::Shape;
+
 use super::{
     align::{self, Item},
     collective::Split,
@@ -17,6 +19,7 @@ use super::{
 use crate::platform::CanonicalOp;
 
 mod pairs;
+mod shape;
 
 /// Groups without a name that are told apart by their ranks leaving together; further ranks stay unmatched.
 const UNNAMED: usize = 16;
@@ -39,6 +42,10 @@ struct Call {
     seq: Option<i64>,
     /// Whether it sends or receives, where its name says one of the two.
     sends: Option<bool>,
+    /// What it does, whatever it moves.
+    name: StringId,
+    /// Whether its payload is known, which is then part of its kind.
+    weighed: bool,
 }
 
 /// The collectives of one group as each rank recorded them.
@@ -131,7 +138,8 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             let name = if shape == Shape::Pair { *send.get_or_insert(name) } else { name };
             let next = symbols.len() as u32;
             let symbol = *symbols.entry((name, bytes)).or_insert(next);
-            let own = Call { op: i as u32, item: Item { symbol, end: op.end }, seq, sends };
+            let item = Item { symbol, end: op.end };
+            let own = Call { op: i as u32, item, seq, sends, name, weighed: bytes.is_some() };
             let group = call.and_then(|c| c.group);
             if let (Shape::OneSided, Some(seq)) = (shape, seq) {
                 rooted.entry((group, seq, symbol)).or_default().push((rank, own, op.dur()));
@@ -179,46 +187,6 @@ fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall
     }
 }
 
-/// How the ranks of a collective leave it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
-    /// Together, all with the same payload.
-    Even,
-    /// Together, each with its own payload.
-    Uneven,
-    /// A send and its receive: the receiving side leaves when the data is there, and so does the sending one where the payload
-    /// is no small one. Where it leaves before, the shorter of the two is the transfer all the same.
-    Pair,
-    /// One rank with many: the receiving side leaves when the data is there, the sending one does not wait for it.
-    OneSided,
-}
-
-impl Shape {
-    /// In a model of experts without pipeline stages sends and receives that nothing describes are the exchange of tokens:
-    /// the library runs it by the same kernel. Everywhere else the kernel's name stands for what it says, and only the
-    /// receiving side leaves when the data is there (method §2.5).
-    fn of_experts(self, kernel: &str) -> Self {
-        if self == Self::Pair && kernel.to_ascii_lowercase().contains("sendrecv") { Self::Uneven } else { self }
-    }
-
-    /// From the name of the operation or of its kernel.
-    fn of(name: &str) -> Self {
-        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-        let has = |part: &str| name.contains(part);
-        if has("alltoall") {
-            Self::Uneven
-        } else if has("allreduce") || has("reducescatter") || has("allgather") || has("crossdevicereduce") {
-            Self::Even
-        } else if has("send") || has("recv") || has("receive") {
-            Self::Pair
-        } else if ["broadcast", "bcast", "scatter", "gather", "reduce"].iter().any(|part| has(part)) {
-            Self::OneSided
-        } else {
-            Self::Even
-        }
-    }
-}
-
 /// Members of one instance, and its kind.
 type Found = (u32, Vec<Member>);
 
@@ -231,18 +199,33 @@ fn by_number_or_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
     }
 }
 
+/// Calls of one number and name; of several payloads each is an instance of its own. Files of sums do not say the payload: what they
+/// tell belongs to the instance that was weighed elsewhere.
 fn by_sequence(recorded: &Recorded) -> Vec<Found> {
-    let mut found: BTreeMap<(i64, u32, u32), Vec<Member>> = BTreeMap::new();
+    let mut found: BTreeMap<(i64, StringId, u32), BTreeMap<(bool, u32), Vec<Member>>> = BTreeMap::new();
     for (rank, calls) in &recorded.calls {
-        let mut seen: FxHashMap<(i64, u32), u32> = FxHashMap::default();
+        let mut seen: FxHashMap<(i64, StringId), u32> = FxHashMap::default();
         for call in calls {
             let Some(seq) = call.seq else { continue };
-            let nth = seen.entry((seq, call.item.symbol)).or_default();
-            found.entry((seq, call.item.symbol, *nth)).or_default().push(Member { rank: *rank, op: call.op });
+            let nth = seen.entry((seq, call.name)).or_default();
+            let kinds = found.entry((seq, call.name, *nth)).or_default();
+            kinds.entry((!call.weighed, call.item.symbol)).or_default().push(Member { rank: *rank, op: call.op });
             *nth += 1;
         }
     }
-    found.into_iter().map(|((_, kind, _), members)| (kind, members)).collect()
+    let mut out = Vec::new();
+    for kinds in found.into_values() {
+        let mut instances: Vec<Found> = Vec::new();
+        for ((unweighed, kind), members) in kinds {
+            match instances.first_mut().filter(|_| unweighed) {
+                Some((_, first)) => first.extend(members),
+                None => instances.push((kind, members)),
+            }
+        }
+        instances.iter_mut().for_each(|(_, members)| members.sort_by_key(|member| (member.rank, member.op)));
+        out.append(&mut instances);
+    }
+    out
 }
 
 /// Aligns all ranks with the one that recorded most. Ranks of a group without a name are those that leave together.

@@ -340,3 +340,21 @@ fn a_broadcast_that_all_ranks_leave_together_is_matched() {
     assert_eq!(matched(4_000), (12, 0), "clocks are as far apart");
     assert_eq!(matched(60_000), (0, 24), "the sender went on");
 }
+
+/// A rank of which only sums were kept does not say what its collectives move: none of them was matched.
+#[test]
+fn a_rank_that_does_not_say_the_payload_takes_part_by_its_numbers() {
+    let mut s = Script::default();
+    for (rank, bytes) in [(0, 65_536), (1, 65_536), (2, 0)] {
+        s.rank(rank);
+        for step in 0..12 {
+            let t = step * 100_000;
+            let waits = if rank == 0 { 30_000 } else { 0 };
+            let of = ("allReduce", "hcom_allReduce", bytes);
+            s.exchange((t + 1_000, t + 2_000), of, ("g", 3), Some(step), (t + 50_000 - waits, t + 60_000));
+        }
+    }
+    let (_, a) = s.analyze();
+    assert_eq!((a.job.instances.len(), a.job.unmatched), (12, 0));
+    assert!(a.job.instances.iter().all(|instance| instance.members.len() == 3));
+}

@@ -62,7 +62,7 @@ impl Script {
         self.exchange(call, ("allreduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 65_536), group, seq, span)
     }
 
-    /// The same of any kind: what the source calls it, its kernel, and its payload in bytes.
+    /// The same of any kind: what the source calls it, its kernel, and its payload in bytes, 0 where the source does not say it.
     pub fn exchange(
         &mut self,
         call: (Ns, Ns),
@@ -77,7 +77,7 @@ impl Script {
             group: Some(self.builder.intern(group.0)),
             group_size: Some(group.1),
             seq,
-            bytes: Some(bytes),
+            bytes: Some(bytes).filter(|bytes| *bytes > 0),
             dtype: None,
         };
         let detail = KernelDetail { collective: Some(Box::new(description)), ..KernelDetail::default() };

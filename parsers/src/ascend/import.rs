@@ -1,7 +1,7 @@
 //! What both forms write to the sink: host slices, device tasks, collectives and the tasks inside them, each with its row
 //! in the ledger.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Beside, Category, CollectiveCall, CopyDetail, Detail, Device, KernelDetail, Manifest, Ns, ProcessId, Provenance,
@@ -19,6 +19,8 @@ use super::{
 
 /// Most tracks that are told apart; a track costs more memory than the event that asks for it.
 const MAX_TRACKS: usize = 1 << 16;
+/// Most communicators whose number and name are kept; a rank is in a handful.
+const MAX_COMMUNICATORS: usize = 256;
 /// "None" in fields of 32 bits: no peer, no model, no connection.
 pub(super) const NONE: i64 = 4_294_967_295;
 /// Ranks beyond this are damage; the largest jobs known have some ten thousand.
@@ -102,6 +104,8 @@ pub(super) struct Import<'a> {
     inside: BTreeSet<(ProcessId, i32)>,
     /// Tasks of which only time tells that they lie inside a collective.
     loose: Inside,
+    /// Communicators by the number that the analysis of the profiler gives them, with their names.
+    communicators: BTreeMap<String, String>,
     /// Kernels whose operator a table types, and those of which it tells shapes.
     told: (u64, u64),
 }
@@ -118,6 +122,7 @@ impl<'a> Import<'a> {
             summed: Vec::new(),
             inside: BTreeSet::new(),
             loose: Inside::default(),
+            communicators: BTreeMap::new(),
             told: (0, 0),
         }
     }
@@ -237,6 +242,12 @@ impl<'a> Import<'a> {
         self.devices.insert((process, device));
         let name = Name::parse(call.name);
         let sums = self.times.of(call.name, start).cloned();
+        if let Some((name, number)) = call.group.zip(sums.as_ref().and_then(|sums| sums.group.as_deref()))
+            && name != number
+            && self.communicators.len() < MAX_COMMUNICATORS
+        {
+            self.communicators.entry(number.to_owned()).or_insert_with(|| name.to_owned());
+        }
         let group = call.group.map(str::to_owned).or_else(|| sums.as_ref()?.group.as_deref().map(str::to_owned));
         self.summed.extend(sums.map(|sums| Recorded { process, device, start, end, sums }));
         self.loose.collective(process, device, (start, end));
@@ -349,6 +360,9 @@ impl<'a> Import<'a> {
             self.sink.manifest(Beside::TOLD, &said, Provenance::Observed);
         }
         self.sink.manifest("hardware.vendor", "ascend", Provenance::Observed);
+        for (number, name) in std::mem::take(&mut self.communicators) {
+            self.sink.manifest(&format!("{}{number}", Manifest::COMMUNICATOR), &name, Provenance::Observed);
+        }
         // Ranks number the peers of every transfer, so the largest of them tells how many there are at least, and no more: a rank
         // that talks to its neighbours does not see the others.
         let least = self.last_peer.map(|last| last + 1);
