@@ -9,7 +9,7 @@ use super::{
     late::{self, Late, Waiting},
 };
 use crate::{
-    analysis::{Analysis, Bucket, Confidence, Layer},
+    analysis::{Analysis, Bucket, Class, Confidence, Layer, Rank},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -99,6 +99,9 @@ fn victims(group: &Waiting) -> f64 {
 fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     let analysis = cx.analysis;
     let rank = analysis.ranks.get(late.rank)?;
+    if rank.timeline.collectives_only {
+        return blame_unseen(cx, group, late);
+    }
     let class = rank.main_class().filter(|c| c.steady > 0)?;
     let waits_itself = |bucket: Bucket| matches!(bucket, Bucket::CommWait | Bucket::CommTransfer);
     let (&(cause, culprit), &most) = late.causes.iter().max_by_key(|(_, ns)| **ns).filter(|(_, ns)| **ns > 0)?;
@@ -175,6 +178,51 @@ fn blame(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
     finding
         .gated(if doubtful { Confidence::Low } else { Confidence::High })
         .filter(|f| f.estimate.max_gain_share() >= LEAST_GAIN)
+}
+
+/// The same of a rank of which nothing but its collectives was recorded: that the others wait for it is known, and what it did
+/// instead is not. The steps are those of the first rank that waits for it.
+fn blame_unseen(cx: &Context<'_>, group: &Waiting, late: &Late) -> Option<Finding> {
+    let rank = cx.analysis.ranks.get(late.rank)?;
+    let waits = |(index, own, _): &(usize, &Rank, &Class)| {
+        *index != late.rank && group.ranks.contains(index) && !own.timeline.collectives_only
+    };
+    let (_, waiting, class) = late::counted(cx).find(waits)?;
+    let steps = class.steady.max(1) as Ns;
+    let share = group.share_of(late);
+    let change = Intervention { removes: late.alone / steps, layer: Layer::Communication, edits: Vec::new() };
+    let trigger = Trigger {
+        formula: Text::new("waits for the rank / waits of its group", "等待该 rank 的时间 / 该组全部等待时间"),
+        value: share,
+        threshold: group.blame_share(),
+    };
+    let claim = Message::new(
+        Text::new(
+            "The others wait for rank {rank}: {share} of the waiting in {class} is for it, {wait} per step and waiting rank; what it did instead was not recorded, only its collectives were.",
+            "其他 rank 在等待 rank {rank}：{class} 中 {share} 的等待由它造成，每个等待的 rank 每步 {wait}；该 rank 仅记录了集合通信，没有记录它在此期间做了什么。",
+        ),
+        [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("share", Value::Share(share)),
+            ("class", Value::Raw(class.key.clone())),
+            ("wait", Value::Ns(late.wait / steps / (group.ranks.len().max(2) as Ns - 1))),
+        ],
+    );
+    let finding = cx
+        .finding(&DOC, waiting, class, claim, trigger, change)
+        .with(Evidence::new(
+            Text::new("waits of the other ranks for it, all steps that count", "其他 rank 对它的等待（全部采用的步）"),
+            Value::Ns(late.wait),
+            late.rows.iter().map(|(_, slice)| *slice).collect(),
+        ))
+        .against(Competing::open(
+            Text::new("its device computes longer, or its host is late", "其设备计算更久，或其主机下发更晚"),
+            Text::new(
+                "kernels and host calls of that rank decide: capture it as the others",
+                "该 rank 的内核与主机调用可以判定：请像其他 rank 一样采集",
+            ),
+        ));
+    finding.gated(Confidence::Low).filter(|f| f.estimate.max_gain_share() >= LEAST_GAIN)
 }
 
 /// Share of the waits for a rank in which the ranks left too far apart.
