@@ -72,6 +72,28 @@ impl Script {
         span: (Ns, Ns),
     ) -> &mut Self {
         let id = self.issue("cudaLaunchKernel", call);
+        self.exchanged((op, kernel, bytes), group, seq, span, Some(id))
+    }
+
+    /// The same of a rank of which nothing but its collectives was recorded.
+    pub fn exchange_alone(
+        &mut self,
+        kind: (&str, &str, i64),
+        group: (&str, u32),
+        seq: Option<i64>,
+        span: (Ns, Ns),
+    ) -> &mut Self {
+        self.exchanged(kind, group, seq, span, None)
+    }
+
+    fn exchanged(
+        &mut self,
+        (op, kernel, bytes): (&str, &str, i64),
+        group: (&str, u32),
+        seq: Option<i64>,
+        span: (Ns, Ns),
+        launch: Option<i64>,
+    ) -> &mut Self {
         let description = CollectiveCall {
             op: Some(self.builder.intern(op)),
             group: Some(self.builder.intern(group.0)),
@@ -81,7 +103,7 @@ impl Script {
             dtype: None,
         };
         let detail = KernelDetail { collective: Some(Box::new(description)), ..KernelDetail::default() };
-        self.kernel(7, kernel, span, Some(id), Some(Detail::Kernel(detail)));
+        self.kernel(7, kernel, span, launch, Some(Detail::Kernel(detail)));
         self
     }
 

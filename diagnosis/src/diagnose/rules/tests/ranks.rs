@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use model::Ns;
+use model::{Category, Ns};
 
 use super::super::testing::{check, diagnosis, fires, us};
 use crate::{
-    analysis::{Edit, Layer, job_script::Run},
+    analysis::{Edit, Layer, job_script::Run, script::Script},
     diagnose::VerdictLayer,
+    i18n::Lang,
 };
 
 const LAYERS: usize = 3;
@@ -37,6 +38,38 @@ fn cm01_names_the_rank_and_what_it_spends_longer_on() {
         matches!(slow.changes[0].1.edits.as_slice(), [Edit::Resize(ops)] if ops.iter().all(|(_, ns)| *ns == us(60)))
     );
     assert!(fires("CM-01", &run(straggler).analyze()));
+}
+
+/// A late rank of which only sums were kept was named by nobody: its part of the waiting had no layer.
+#[test]
+fn cm01_names_a_rank_of_which_only_collectives_were_recorded() {
+    let run = |late: Ns| {
+        let mut s = Script::default();
+        let of = ("allReduce", "hcom_allReduce", 65_536);
+        for rank in 0..3 {
+            s.rank(rank);
+            for step in 0..16 {
+                let t = us(300) * step;
+                let (waits, ends) = (if rank == 2 { 0 } else { late }, t + us(150) + late);
+                let span = (ends - us(10) - waits, ends);
+                if rank == 2 {
+                    s.exchange_alone(of, ("g", 3), Some(step), span);
+                    continue;
+                }
+                s.host(Category::UserRange, "execute_context_0(0)_generation_8(8)", (t, t + us(40)));
+                s.launch((t + us(1), t + us(6)), "gemm_nt", (t + us(10), t + us(140)));
+                s.exchange((t + us(10), t + us(15)), of, ("g", 3), Some(step), span);
+            }
+        }
+        check("CM-01", &s.analyze())
+    };
+    let found = run(us(100));
+    let [late] = found.as_slice() else { panic!("{} findings", found.len()) };
+    let gain = late.estimate.from - late.estimate.to_low;
+    assert!((us(95)..=us(105)).contains(&gain), "{gain}");
+    let said = late.claim.render(Lang::En, |value| format!("{value:?}"));
+    assert!(said.contains("rank Count(2)") && said.contains("was not recorded"), "{said}");
+    assert!(run(0).is_empty());
 }
 
 #[test]
