@@ -3,6 +3,7 @@
 
 mod joined;
 mod owner;
+mod shape;
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -339,21 +340,18 @@ impl Draft {
             own.max_by(|a, b| a.ns.total_cmp(&b.ns))
         };
         let longest = longest(&other).or_else(|| longest(&|_| true));
-        // Of slots with several shapes none stands for the others.
-        let mut shapes = self.slots.iter().filter_map(|slot| waterfall.shapes[n].get(slot));
-        let known = shapes.next().filter(|first| shapes.all(|shape| shape.text == first.text));
+        let (shape, bytes) = shape::of(&self.slots, &waterfall.shapes[n], &waterfall.kernels[n]);
         let lasting: f64 = lists().flatten().map(|kernel| kernel.lasting).sum();
         // Their own time and not the term's: of a collective the term has the transfer alone.
         let alone: f64 = lists().flatten().map(|kernel| kernel.ns).sum();
         let beside = calls > 0.0 && lasting > (1.0 + BESIDE) * alone;
-        let bytes = known.and_then(|shape| shape.bytes);
         let bandwidth = super::waterfall::published_bandwidth(&sides[n]).filter(|_| waterfall.basis == Basis::Step);
         Held {
             ns: self.ns[n],
             calls,
             name: longest.map(|kernel| kernel.name.clone()),
             lasting: beside.then(|| lasting / calls),
-            shape: known.map(|shape| shape.text.clone()),
+            shape,
             bytes,
             floor: bytes.zip(bandwidth).map(|(bytes, rate)| calls * bytes / rate),
         }
