@@ -117,9 +117,34 @@ impl Declaration {
             }
             trace.manifest.set(field.key, value.clone(), Provenance::Declared);
         }
+        self.fits_the_job(side, trace)
+    }
+
+    /// Whether the parallel sizes that were declared can be those of a job of as many ranks as the capture shows.
+    fn fits_the_job(&self, side: usize, trace: &Trace) -> Result<(), Error> {
+        let own = self.sides.get(side).into_iter().flatten();
+        let declared: Vec<&str> = own.map(|(field, _)| field.key).filter(|key| FACTORS.contains(key)).collect();
+        let world = trace.manifest.get("parallel.world_size").filter(|e| e.provenance != Provenance::Declared);
+        let world = world.and_then(|_| trace.manifest.count("parallel.world_size")).filter(|world| *world > 0);
+        let Some(world) = world.filter(|_| !declared.is_empty()) else { return Ok(()) };
+        let known: Vec<u64> = FACTORS.iter().filter_map(|key| trace.manifest.count(key)).collect();
+        let product = known.iter().try_fold(1u64, |all, n| all.checked_mul(*n)).unwrap_or(u64::MAX);
+        // What nobody says of contexts that ranks share is that there are none.
+        let whole = FACTORS.iter().take(3).all(|key| trace.manifest.count(key).is_some());
+        if product == 0 || world % product != 0 || whole && product != world {
+            return Err(Error::Request(format!(
+                "'{}' declares {}, which makes {product} ranks, but '{}' shows a job of {world}; take them out, or name the right capture",
+                self.file,
+                declared.join(", "),
+                trace.source
+            )));
+        }
         Ok(())
     }
 }
+
+/// The sizes whose product is the number of ranks.
+const FACTORS: [&str; 4] = ["parallel.tp", "parallel.pp", "parallel.dp", "parallel.cp"];
 
 /// Fields under dotted names, however they are nested: `model.name = "x"` is a table to TOML.
 fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Field, String)>) -> Result<(), Error> {
@@ -178,6 +203,31 @@ mod tests {
         let said = trace.manifest.get("parallel.tp").unwrap();
         assert_eq!((said.value.as_str(), said.provenance), ("2", Provenance::Declared));
         assert_eq!(trace.manifest.value("caps.batch"), Some("8"));
+    }
+
+    /// Eight ranks of tensor parallelism passed for a job of four.
+    #[test]
+    fn parallel_sizes_are_those_of_the_job() {
+        let of = |text: &str| {
+            let mut builder = TraceBuilder::new("run.json", "kineto");
+            builder.manifest("parallel.world_size", "4", Provenance::Observed);
+            Declaration::parse("d.toml", text).unwrap().apply(0, &mut builder.finish())
+        };
+        for fits in [
+            "[both]\n\"parallel.tp\" = 4",
+            "[both]\n\"parallel.tp\" = 2\n\"parallel.dp\" = 2\n\"parallel.pp\" = 1",
+            "[both]\n\"parallel.tp\" = 2",
+        ] {
+            assert!(of(fits).is_ok(), "{fits}");
+        }
+        for wrong in [
+            "[both]\n\"parallel.tp\" = 8",
+            "[both]\n\"parallel.tp\" = 3",
+            "[both]\n\"parallel.tp\" = 1\n\"parallel.dp\" = 1\n\"parallel.pp\" = 1",
+        ] {
+            let error = of(wrong).unwrap_err().to_string();
+            assert!(error.contains("shows a job of 4"), "{error}");
+        }
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Gemm {
     pub element: Option<i64>,
     /// Number formats of activations and weights, if known.
     pub types: Option<[&'static str; 2]>,
+    /// Whether both operands are batches of matrices, as queries and keys are, and none of them weights.
+    pub batched: bool,
 }
 
 impl Gemm {
@@ -78,7 +80,8 @@ pub fn gemm(inputs: &[Tensor]) -> Option<Gemm> {
         let outputs = weight.iter().copied().find(|side| *side != inner).unwrap_or(inner);
         let bytes = a.bytes().zip(b.bytes()).map(|(a, b)| a.saturating_add(b));
         let types = a.dtype.zip(b.dtype).map(|(a, b)| [a, b]);
-        Some(Gemm { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element, types })
+        let batched = a.dims.len() > 2 && b.dims.len() > 2;
+        Some(Gemm { rows: a.elements() / inner, outputs, inputs: inner, bytes, element: b.element, types, batched })
     })
 }
 

@@ -78,8 +78,9 @@ fn repeats(view: &View<'_>) -> Result<usize, Why> {
 fn hidden(view: &View<'_>) -> Result<i64, Why> {
     let of_step = |step: &&super::Step| {
         let ops = view.rank.ops_of(step).iter().filter(|op| op.op == CanonicalOp::Gemm);
-        let gemms: Vec<Gemm> =
-            ops.filter_map(|op| op_shapes::gemm(&op_shapes::inputs(view.trace, view.rank, op))).collect();
+        let gemms = ops.filter_map(|op| op_shapes::gemm(&op_shapes::inputs(view.trace, view.rank, op)));
+        // A product of queries and keys has the size of a head between them.
+        let gemms: Vec<Gemm> = gemms.filter(|gemm| !gemm.batched).collect();
         let widest = gemms.iter().max_by_key(|gemm| gemm.outputs)?;
         let written = gemms.iter().any(|p| p.outputs == widest.inputs && p.outputs != widest.outputs);
         written.then_some(widest.inputs)

@@ -76,6 +76,16 @@ fn a_run_whose_shapes_were_recorded_shows_its_model_and_its_work() {
     assert_eq!(inferred.why("precision.kv"), Some(&Why::Silent));
 }
 
+/// A product of queries and keys that wrote more columns than any other made the size of a head the hidden size.
+#[test]
+fn a_product_of_queries_and_keys_does_not_show_the_hidden_size() {
+    let inferred = inferred(|run, _| {
+        run.op("aten::bmm", "nvjet_tst_64x8", "[[64, 4, 64], [64, 64, 90000]]", BF16);
+        run.op("aten::bmm", "nvjet_tst_64x8", "[[64, 4, 90000], [64, 90000, 64]]", BF16);
+    });
+    assert_eq!(value(&inferred, "model.hidden").unwrap().0, "1024");
+}
+
 #[test]
 fn what_the_steps_leave_open_stays_unknown_with_its_reason() {
     let several = inferred(|run, _| {

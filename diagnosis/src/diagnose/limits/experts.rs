@@ -97,6 +97,7 @@ impl Experts {
             bytes: Some(bytes as i64),
             element: Some(element.ceil() as i64),
             types: None,
+            batched: false,
         };
         let flops = 2.0 * pairs * model.expert() / parts.tensor;
         Some(Self { gemm, flops, bytes, met: [met.round() as u64, moe.experts, tokens], layers })

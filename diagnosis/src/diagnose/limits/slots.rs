@@ -82,6 +82,7 @@ fn placed(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Vec<Slot>> {
             bytes: Some(bytes as i64),
             element: Some(element.ceil() as i64),
             types: None,
+            batched: false,
         };
         Some(Slot { name, gemm, at })
     });

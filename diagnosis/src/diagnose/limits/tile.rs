@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn gemm(rows: i64, outputs: i64, inputs: i64) -> Gemm {
-        Gemm { rows, outputs, inputs, bytes: None, element: Some(2), types: None }
+        Gemm { rows, outputs, inputs, bytes: None, element: Some(2), types: None, batched: false }
     }
 
     #[test]
