@@ -45,6 +45,7 @@ mod inside;
 mod kernels;
 mod layer;
 mod layout;
+mod matrix;
 mod rank_sums;
 mod sums;
 mod table;
@@ -146,6 +147,7 @@ fn beside(layout: &Layout, with_rows: bool, sink: &mut dyn TraceSink) -> Result<
     {
         sums::read_database(path, sink);
     }
+    matrix::read(layout, sink);
     for (file, why) in &layout.not_read {
         sink.ledger(file, 0, 0, 0, why);
     }

@@ -20,13 +20,12 @@ const DATABASES: [&str; 5] =
 const COMMUNICATION: [&str; 3] = ["communication.json", "analysis.db", "communication_analyzer.db"];
 
 /// Files that are known and not read, by prefix, and why.
-const NOT_READ: [(&str, &str); 22] = [
+const NOT_READ: [(&str, &str); 21] = [
     ("operator_details", "not read: sums over the operators of the timeline, and their call stacks"),
     ("op_summary", "not read: the timeline holds the same tasks"),
     ("task_time", "not read: the timeline holds the same tasks"),
     ("hccl_", "not read: the timeline holds the same collectives"),
     ("step_trace_", "not read: the timeline holds the same iterations"),
-    ("communication_matrix", "not read: bytes and bandwidth of each pair of ranks, sums over the transfers"),
     ("fusion_op", "not read: names and memory of fused operators, no times"),
     ("aicpu", "not read: queues of the processors on the device"),
     ("operator_memory", "not read: sizes of allocations"),
@@ -61,6 +60,8 @@ pub(super) struct Layout {
     pub tables: Vec<PathBuf>,
     /// Waits and transfers of collectives by name: `communication.json`, `analysis.db`.
     pub communication: Option<PathBuf>,
+    /// What moved between the rank and its peers: `communication_matrix.json`.
+    pub matrix: Option<PathBuf>,
     /// Tables of sums.
     pub sums: Vec<PathBuf>,
     /// `profiler_info*.json`, `profiler_metadata.json`, `info.json.*`, `start_info.*`.
@@ -133,6 +134,7 @@ impl Layout {
             database: is_database.then(|| path.to_owned()),
             kernels: around.kernels,
             communication: around.communication,
+            matrix: around.matrix,
             facts: around.facts,
             tables: Vec::new(),
             sums: Vec::new(),
@@ -165,6 +167,8 @@ impl Layout {
                 self.tables.push(path);
             } else if COMMUNICATION.contains(&name.as_str()) {
                 self.communication = Some(path);
+            } else if starts("communication_matrix") && name.ends_with(".json") {
+                self.matrix = Some(path);
             } else if super::sums::is_known(&name) {
                 self.sums.push(path);
             } else if ["profiler_info", "profiler_metadata", "info.json", "start_info"].iter().any(|p| starts(p))
