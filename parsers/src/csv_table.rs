@@ -183,6 +183,11 @@ impl<'a> Row<'a> {
         self.number_in((*self.selected.get(cell)?)?)
     }
 
+    /// The text in the cell of a column, as [`Self::text`] gives that of a selected one.
+    pub fn text_in(&self, column: usize) -> Option<Cow<'a, str>> {
+        self.record.get(column).map(bare).filter(|bytes| !NOTHING.contains(bytes)).map(text)
+    }
+
     /// The finite number in the cell of a column, counted from the first of the table, selected or not.
     pub fn number_in(&self, column: usize) -> Option<f64> {
         let text = std::str::from_utf8(bare(self.record.get(column)?)).ok()?;

@@ -384,5 +384,6 @@ fn links_of_a_rank_are_those_of_its_matrix() {
         assert!(first.3 == 0 || first.3 == found[0].3, "{form}: {found:?}");
     }
     // Numbers of another kind: the peer of a pipeline on another machine is told by its rank of the job.
-    assert!(links("gpt3-2023-2rank-level1-l0bw/test_rank_1").contains(&(1, 9, 20_971_520, 863_820)));
+    let gpt3 = links("gpt3-2023-2rank-level1-l0bw/test_rank_1");
+    assert!(gpt3.contains(&(1, 9, 20_971_520, 863_820)), "{gpt3:?}");
 }

@@ -203,3 +203,20 @@ fn tables_of_rocprof_compute_are_one_capture_with_measured_ceilings() {
     let products: Vec<_> = trace.probes.measured("gemm", "arithmetic").filter_map(|(s, _)| s.get("dtype")).collect();
     assert_eq!(products, ["f16", "bf16", "f32", "f64"]);
 }
+
+// ls kernel_*.csv | cut -d. -f1 | sort -u | wc -l is 20; awk -F'","' '$13=="Duration" {print $14, $15}' of the details.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn a_directory_of_nsight_compute_is_one_profile() {
+    let trace = read(&corpus().join("ncu-csv/dsocr-rtx5090"), "ncu");
+    assert_eq!((trace.summaries.len(), trace.summaries.iter().filter(|s| s.total.is_some()).count()), (20, 20));
+    let first = &trace.summaries[0];
+    let counter = |name: &str| {
+        let named = first.counters.iter().find(|(counter, _)| trace.strings.get(*counter) == name);
+        named.map(|(_, value)| *value)
+    };
+    assert_eq!(counter("dram__bytes_read.sum"), Some(2.33e6));
+    assert!(first.metric(Metric::Occupancy).is_some());
+    let trace = read(&corpus().join("msprof-op/history-visualize"), "msprof-op");
+    assert_eq!(trace.summaries.len(), 4);
+}

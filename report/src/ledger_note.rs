@@ -89,6 +89,7 @@ const NOTES: &[(&str, &str)] = &[
     ("inside a collective; not device work", "集合通信内部，不算设备执行"),
     ("facts of tasks", "任务的属性"),
     ("measurements of kernels", "内核的测量值"),
+    ("not read: the raw page holds the same", "未读取：raw 页含同样的内容"),
     (
         "values of counters; kept as means by kernel, launch shape and counter",
         "计数器的数值；按内核、启动形状与计数器保留均值",

@@ -167,13 +167,12 @@ impl Matrix {
             let known = highest.entry(pair.group.clone()).or_default();
             *known = (*known).max(pair.from).max(pair.to);
         }
-        let own_numbers = groups.rank.is_some_and(|rank| self.pairs.iter().all(|pair| pair.from == rank));
         let (mut gathered, mut unknown) = (Gathered::default(), 0u64);
         for pair in std::mem::take(&mut self.pairs) {
             let highest = highest.get(&pair.group).copied().unwrap_or_default();
-            // Without groups a job has one, whose numbers are its own.
+            // Where nothing tells of groups, numbers by which the rank calls itself are those of the job.
             let ranks = match groups.groups.is_empty() {
-                true => own_numbers.then_some((pair.from, pair.to)),
+                true => (groups.rank == Some(pair.from)).then_some((pair.from, pair.to)),
                 false => groups.rank.zip(peer(&groups.groups, &pair, highest)),
             };
             let Some((from, to)) = ranks else {

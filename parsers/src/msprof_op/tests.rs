@@ -138,3 +138,15 @@ fn the_busiest_part_counts_and_every_column_of_every_part_is_kept() {
     ];
     assert_eq!(counters, expected);
 }
+
+#[test]
+fn a_directory_of_the_viewers_files_is_one_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
+    write("base_info.bin", &section(5, BASE));
+    write("memory_data.bin", &[section(5, &BASE.replace("301.04", "13.06")), section(8, MAP)].concat());
+    write("torn.bin", &section(5, "{\"advice\":[]}"));
+    let trace = import(directory.path()).unwrap();
+    let times: Vec<_> = trace.summaries.iter().map(|s| s.total.unwrap()).collect();
+    assert_eq!((times, trace.stat("msprof-op.unreadable_file")), (vec![301_040, 13_060], 1));
+}
