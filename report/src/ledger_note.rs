@@ -117,6 +117,7 @@ const NOTES: &[(&str, &str)] = &[
     ("not read: the ranks of each communication group", "未读取：各通信组的 rank"),
     ("not read: other results of the analysis", "未读取：分析的其他结果"),
     ("not read: the database holds the same", "未读取：数据库含同样的内容"),
+    ("not read: communication.json holds the same", "未读取：communication.json 含同样的内容"),
 ];
 
 #[cfg(test)]

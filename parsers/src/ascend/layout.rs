@@ -58,8 +58,8 @@ pub(super) struct Layout {
     pub kernels: Option<PathBuf>,
     /// Other tables of tasks, which stand in where there is neither timeline nor database.
     pub tables: Vec<PathBuf>,
-    /// Waits and transfers of collectives by name: `communication.json`, `analysis.db`.
-    pub communication: Option<PathBuf>,
+    /// Waits and transfers of collectives by name: `communication.json`, then `analysis.db`, which holds the same.
+    pub communication: Vec<PathBuf>,
     /// What moved between the rank and its peers: `communication_matrix.json`.
     pub matrix: Option<PathBuf>,
     /// Tables of sums.
@@ -143,6 +143,24 @@ impl Layout {
         }
     }
 
+    /// The database of sums of steps, collectives and links.
+    pub fn analysis(&self) -> Option<&Path> {
+        self.communication.iter().map(PathBuf::as_path).find(|path| super::times::is_database(path))
+    }
+
+    /// Whether the directory holds what an export would be made of: raw data lies in directories of its own.
+    pub fn is_raw(&self) -> bool {
+        let exported = |path: &PathBuf| [FRAMEWORK, TEXT, ANALYSIS].contains(&name(path).as_str());
+        entries(&self.root).0.iter().any(|path| path.is_dir() && !exported(path))
+    }
+
+    /// The names of the files that say something of the run and do not place it in time.
+    pub fn sums_only(&self) -> Vec<String> {
+        let files = self.communication.iter().chain(&self.matrix).chain(&self.sums).chain(&self.facts);
+        let names = files.map(|path| name(path)).chain(self.not_read.iter().map(|(name, _)| name.clone()));
+        names.collect()
+    }
+
     fn take(&mut self, folder: &Path) {
         let (files, beyond) = entries(folder);
         if beyond > 0 {
@@ -166,7 +184,9 @@ impl Layout {
             } else if ["op_summary", "task_time"].iter().any(|p| starts(p)) && name.ends_with(".csv") {
                 self.tables.push(path);
             } else if COMMUNICATION.contains(&name.as_str()) {
-                self.communication = Some(path);
+                // The text is exact to a digit, the database holds floats.
+                let place = if name.ends_with(".json") { 0 } else { self.communication.len() };
+                self.communication.insert(place, path);
             } else if starts("communication_matrix") && name.ends_with(".json") {
                 self.matrix = Some(path);
             } else if super::sums::is_known(&name) {

@@ -13,7 +13,6 @@ use super::{
     cluster::{Entry, Gathered},
     facts::{Groups, ProcessGroup},
     layout::{Layout, name},
-    times,
 };
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{
@@ -59,8 +58,7 @@ struct Pair {
 /// Reads what a capture has of its rank's links, if it has any.
 pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) {
     let mut matrix = Matrix::default();
-    let database = layout.communication.as_deref().filter(|path| times::is_database(path));
-    match (layout.matrix.as_deref(), database) {
+    match (layout.matrix.as_deref(), layout.analysis()) {
         (Some(path), _) => matrix.json(path, sink),
         #[cfg(feature = "sqlite")]
         (None, Some(path)) => matrix.database(path, sink),

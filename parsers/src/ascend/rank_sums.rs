@@ -18,9 +18,12 @@ use crate::csv_table::Table;
 /// What the manifest says of such a capture's form.
 const FORM: &str = "sums of collectives";
 
-/// Reads the sums of a rank; whether they hold any collective.
-pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
-    let Some(times) = layout.communication.as_deref().map(|path| Times::read(path, sink)) else { return false };
+/// Reads the sums of a rank.
+///
+/// # Errors
+/// What was wrong with the files, if anything was, where they hold no collective.
+pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> Result<(), Option<String>> {
+    let times = Times::beside(layout, sink);
     let calls: Vec<(String, Ns, Ns)> = times
         .all()
         .into_iter()
@@ -28,7 +31,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
         .collect();
     let Some(span) = calls.iter().map(|(_, start, end)| (*start, *end)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     else {
-        return false;
+        return Err(times.damage().map(str::to_owned));
     };
     let facts = Facts::read(layout, sink);
     let mut import = Import::new(sink);
@@ -66,7 +69,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
     import.settle(&|_| None, facts.world);
     facts.tell(import.sink);
     import.sink.manifest("ascend.form", FORM, Provenance::Observed);
-    true
+    Ok(())
 }
 
 /// Tells the parts of the rank's steps; the names of the steps.

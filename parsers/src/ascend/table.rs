@@ -98,7 +98,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
         None => layout.tables.iter().collect(),
     };
     let said = Facts::read(layout, sink);
-    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
+    let times = Times::beside(layout, sink);
     let mut import = Import::new(sink);
     import.times = times;
     let process = import.sink.process(0);
