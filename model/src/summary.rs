@@ -136,6 +136,8 @@ pub struct KernelSummary {
     pub metrics: Vec<(Metric, f64)>,
     /// Why warps waited: reason as the source names it, and cycles per instruction issued. The longest first.
     pub stalls: Vec<(StringId, f64)>,
+    /// Further counters under the names that the source gives them, each the mean of one execution in the unit of the source.
+    pub counters: Vec<(StringId, f64)>,
 }
 
 impl KernelSummary {
@@ -151,6 +153,7 @@ impl KernelSummary {
             block: None,
             metrics: Vec::new(),
             stalls: Vec::new(),
+            counters: Vec::new(),
         }
     }
 

@@ -45,6 +45,7 @@ mod inside;
 mod kernels;
 mod layer;
 mod layout;
+mod matrix;
 mod rank_sums;
 mod sums;
 mod table;
@@ -124,10 +125,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         table::read_layout(&layout, sink, options.progress)?;
     } else if layout.database.is_some() {
         return Err(ReadError::WithoutSqlite { path: path.to_owned() });
-    } else if rank_sums::read(&layout, sink) {
-        with_rows = false;
     } else {
-        return Err(not_exported(path));
+        rank_sums::read(&layout, sink).map_err(|damage| without_rows(path, &layout, damage))?;
+        with_rows = false;
     }
     if let Some(database) = &layout.database {
         sink.ledger(&layout::name(database), 0, 0, 0, "not read: this build reads no SQLite");
@@ -141,24 +141,46 @@ fn beside(layout: &Layout, with_rows: bool, sink: &mut dyn TraceSink) -> Result<
         sums::read(path, with_rows, sink);
     }
     #[cfg(feature = "sqlite")]
-    if let Some(path) = layout.communication.as_deref().filter(|path| with_rows && times::is_database(path))
+    if let Some(path) = layout.analysis().filter(|_| with_rows)
         && !layout.sums.iter().any(|path| layout::name(path).starts_with("step_trace_time"))
     {
         sums::read_database(path, sink);
     }
+    matrix::read(layout, sink);
     for (file, why) in &layout.not_read {
         sink.ledger(file, 0, 0, 0, why);
     }
     Ok(())
 }
 
-/// The error of a directory that holds raw data only.
-fn not_exported(path: &Path) -> ReadError {
+/// The error of a directory in which nothing has a place in time; `damage` is what was wrong with the sums of its collectives.
+fn without_rows(path: &Path, layout: &Layout, damage: Option<String>) -> ReadError {
+    let wanted = "a timeline, a database or a table of kernels of the Ascend profiler in this directory";
+    let sums = layout.sums_only();
+    let (found, next) = if let Some(damage) = damage {
+        (format!("found sums only, and of those {damage}"), WHOLE)
+    } else if layout.is_raw() {
+        ("found raw data only".to_owned(), EXPORT)
+    } else if sums.is_empty() {
+        ("found no file of it".to_owned(), WHOLE)
+    } else {
+        let named = sums.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let more = if sums.len() > NAMED { ", …" } else { "" };
+        (format!("found only {named}{more}, which say no times at which anything ran"), WHOLE)
+    };
     ReadError::Malformed {
         path: path.to_owned(),
         place: Place::File,
-        expected: "a timeline or a database of the Ascend profiler in this directory, found raw data only".to_owned(),
-        next: "run 'msprof --export=on --output=DIR' or torch_npu.profiler.profiler.analyse(DIR) where it was taken"
-            .to_owned(),
+        expected: format!("{wanted}, {found}"),
+        next: next.to_owned(),
     }
 }
+
+/// Files that an error names.
+const NAMED: usize = 4;
+/// What to do where raw data was not exported.
+const EXPORT: &str =
+    "run 'msprof --export=on --output=DIR' or torch_npu.profiler.profiler.analyse(DIR) where it was taken";
+/// What to do where files of an export are missing.
+const WHOLE: &str = "give the directory as the profiler wrote it, with trace_view.json, kernel_details.csv or \
+                     ascend_pytorch_profiler*.db, or at least with a whole communication.json or analysis.db";

@@ -30,6 +30,7 @@ const NOTHING: [&[u8]; 3] = [b"", b"N/A", b"NA"];
 pub(crate) struct Table {
     reader: csv::Reader<Box<dyn Read>>,
     header: Vec<String>,
+    titles: Vec<String>,
     selected: Vec<Option<usize>>,
     record: ByteRecord,
     meter: Meter,
@@ -68,12 +69,13 @@ impl Table {
     ) -> Result<Self, ReadError> {
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
-        let (header, selected, path) = (Vec::new(), Vec::new(), path.to_owned());
-        let mut table = Self { reader, header, selected, record, meter, cut, path };
+        let (header, titles, selected, path) = (Vec::new(), Vec::new(), Vec::new(), path.to_owned());
+        let mut table = Self { reader, header, titles, selected, record, meter, cut, path };
         while table.advance()? {
             let cells: Vec<String> = table.record.iter().map(|cell| text(cell).trim().to_ascii_lowercase()).collect();
             if is_header(&cells) {
                 table.header = cells;
+                table.titles = table.record.iter().map(|cell| text(cell).trim().to_owned()).collect();
                 return Ok(table);
             }
         }
@@ -88,6 +90,11 @@ impl Table {
     /// The names of the columns, in lower case.
     pub fn header(&self) -> &[String] {
         &self.header
+    }
+
+    /// The names of the columns as the file spells them.
+    pub fn titles(&self) -> &[String] {
+        &self.titles
     }
 
     /// Chooses the columns that rows are read by, named in lower case: cell `i` of a row is then that of the column
@@ -173,7 +180,17 @@ impl<'a> Row<'a> {
 
     /// The finite number in a selected cell.
     pub fn number(&self, cell: usize) -> Option<f64> {
-        let text = std::str::from_utf8(self.bytes(cell)?).ok()?;
+        self.number_in((*self.selected.get(cell)?)?)
+    }
+
+    /// The text in the cell of a column, as [`Self::text`] gives that of a selected one.
+    pub fn text_in(&self, column: usize) -> Option<Cow<'a, str>> {
+        self.record.get(column).map(bare).filter(|bytes| !NOTHING.contains(bytes)).map(text)
+    }
+
+    /// The finite number in the cell of a column, counted from the first of the table, selected or not.
+    pub fn number_in(&self, column: usize) -> Option<f64> {
+        let text = std::str::from_utf8(bare(self.record.get(column)?)).ok()?;
         text.parse().ok().filter(|number: &f64| number.is_finite())
     }
 
@@ -183,10 +200,14 @@ impl<'a> Row<'a> {
     }
 
     fn bytes(&self, cell: usize) -> Option<&'a [u8]> {
-        let bytes = self.record.get((*self.selected.get(cell)?)?)?.trim_ascii();
-        let bytes = bytes.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(bytes);
-        Some(bytes.trim_ascii())
+        Some(bare(self.record.get((*self.selected.get(cell)?)?)?))
     }
+}
+
+/// A cell without what writers put around its value.
+fn bare(cell: &[u8]) -> &[u8] {
+    let cell = cell.trim_ascii();
+    cell.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(cell).trim_ascii()
 }
 
 fn text(cell: &[u8]) -> Cow<'_, str> {

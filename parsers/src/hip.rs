@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Metric, Ns, Provenance, Stated, StatedSum, StringId, TraceSink};
+use model::{Conditions, KernelSummary, Ns, Provenance, Stated, StatedSum, StringId, TraceSink};
 
 use crate::csv_table::Table;
+
+pub(crate) mod counters;
 
 /// A kernel's name without what the code object adds to it: `.kd` (kernel descriptor), also as the compiler's clone mark.
 pub(crate) fn kernel_name(name: &str) -> &str {
@@ -58,15 +60,6 @@ pub(crate) fn blocks(work_items: Option<[u32; 3]>, block: Option<[u32; 3]>) -> O
 pub(crate) fn sides(sides: [Option<i64>; 3]) -> Option<[u32; 3]> {
     let [x, y, z] = sides.map(|side| side.and_then(|n| u32::try_from(n).ok()));
     Some([x?, y?, z?])
-}
-
-/// The metric that a counter gives. Source: derived counters of rocprofiler's `metrics.xml`.
-pub(crate) fn metric(counter: &str) -> Option<Metric> {
-    match counter {
-        "L2CacheHit" => Some(Metric::L2Hit),
-        "OccupancyPercent" => Some(Metric::Occupancy),
-        _ => None,
-    }
 }
 
 /// One execution of a kernel while its counters were read, for which kernels run one after the other.

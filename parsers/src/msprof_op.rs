@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Provenance, TraceSink};
+use model::{Provenance, Severity, TraceSink};
 
 use crate::{Format, Head, Match, Place, ReadError, ReadOptions, csv_table};
 
@@ -37,11 +37,28 @@ fn is_basic(header: &[String]) -> bool {
 
 fn matches(head: &Head<'_>) -> Match {
     if head.path.is_dir() {
-        return if basic_in(head.path).is_some() { Match::Certain } else { Match::No };
+        let own = basic_in(head.path).is_some() || visuals_in(head.path).len() > 1;
+        return if own { Match::Certain } else { Match::No };
     }
     let header = csv_table::first_header(head.bytes);
     let own = is_basic(&header) || csv_table::has_all(&header, &BLOCK) || visual::matches(head.bytes);
     if own { Match::Certain } else { Match::No }
+}
+
+/// The viewer's files of a directory that holds nothing else: parts of one profile.
+fn visuals_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = directory.read_dir().into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let is_visual = |path: &PathBuf| {
+        path.is_file()
+            && name(path).ends_with(".bin")
+            && crate::container::head(path, HEAD).is_ok_and(|h| visual::matches(&h))
+    };
+    if !found.iter().all(is_visual) {
+        return Vec::new();
+    }
+    found.sort();
+    found
 }
 
 /// The table with a row per operator in a directory.
@@ -71,6 +88,12 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let head = if path.is_file() { crate::container::head(path, HEAD)? } else { Vec::new() };
     if visual::matches(&head) {
         visual::read(path, sink, options.progress)?;
+    } else if path.is_dir() && basic_in(path).is_none() {
+        for file in visuals_in(path) {
+            if let Err(error) = visual::read(&file, sink, options.progress) {
+                sink.stat("msprof-op.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string()));
+            }
+        }
     } else {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
         let own = is_basic(&csv_table::first_header(&head)).then(|| path.to_owned());

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Conditions, KernelSummary, Metric, Ns, Provenance, StringId, TraceSink};
+use model::{Conditions, KernelSummary, Metric, Ns, Provenance, Severity, StringId, TraceSink};
 use rustc_hash::FxHashMap;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     lanes::Account,
 };
 
+mod directory;
 mod metrics;
 #[cfg(test)]
 mod tests;
@@ -27,8 +28,15 @@ pub const FORMAT: Format = Format { id: "ncu", name: "Nsight Compute CSV (detail
 const MARKS: &[&str] = &["id", "kernel name"];
 /// A column that only the details page has.
 const SECTION: &str = "section name";
+/// Further columns of the raw page that say which kernel a row is about.
+const NO_METRIC: [&str; 6] = ["process name", "host name", "context", "stream", "device", "cc"];
 /// Columns that say which kernel a row is about.
 const IDENTITY: [&str; 5] = ["id", "process id", "kernel name", "block size", "grid size"];
+
+/// Section of metrics that were asked for one by one, which stand there by their ids.
+const SINGLE: &str = "Command line profiler metrics";
+/// Most further metrics that are kept of a kernel; whole sets have some thousand.
+const MOST: usize = 4096;
 
 fn is_header(cells: &[String]) -> bool {
     cells.first().is_some_and(|cell| cell == "id") && csv_table::has_all(cells, MARKS)
@@ -36,9 +44,16 @@ fn is_header(cells: &[String]) -> bool {
 
 /// What the program and the profiler print may stand before the header.
 fn matches(head: &Head<'_>) -> Match {
-    let lines = head.bytes.split(|b| *b == b'\n');
-    let found = lines.filter(|line| line.starts_with(b"\"ID\"")).any(|line| is_header(&csv_table::first_header(line)));
+    let found = match head.path.is_dir() {
+        true => directory::pages(head.path, is_page).is_some(),
+        false => is_page(head.bytes),
+    };
     if found { Match::Certain } else { Match::No }
+}
+
+fn is_page(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|b| *b == b'\n');
+    lines.filter(|line| line.starts_with(b"\"ID\"")).any(|line| is_header(&csv_table::first_header(line)))
 }
 
 /// The raw page beside a details page: the same measurements with more digits.
@@ -48,14 +63,18 @@ fn lead(path: &Path) -> Option<PathBuf> {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    let mut table = Table::open(path, is_header)?;
-    let (account, becomes) = if table.header().iter().any(|column| column == SECTION) {
-        (details(&mut table, sink, options.progress)?, "measurements of kernels; rules of the tool are not kept")
-    } else {
-        (raw(&mut table, sink, options.progress)?, "measurements of kernels")
-    };
-    account.tell(sink, "ncu", "rows", becomes);
-    table.tell_damage(sink, "ncu");
+    match directory::pages(path, is_page).filter(|_| path.is_dir()) {
+        Some(pages) => {
+            for of_one in pages.into_values() {
+                profile(&of_one, sink, options.progress);
+            }
+        }
+        None => {
+            let mut kernels = Kernels::default();
+            page(path, &mut kernels, sink, options.progress)?;
+            kernels.tell(sink);
+        }
+    }
     for (key, value) in [
         ("hardware.vendor", "nvidia"),
         ("measurement.traced", "ncu"),
@@ -63,6 +82,34 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     ] {
         sink.manifest(key, value, Provenance::Observed);
     }
+    Ok(())
+}
+
+/// Reads the pages of one profile: the raw page says what the others do with more digits, and of those each adds to the
+/// kernels what the one before it does not have.
+fn profile(pages: &[PathBuf], sink: &mut dyn TraceSink, progress: Progress<'_>) {
+    let raw = pages.iter().find(|page| page.to_string_lossy().ends_with(".raw.csv"));
+    let mut kernels = Kernels::default();
+    for path in pages {
+        if raw.is_some_and(|raw| raw != path) {
+            sink.ledger("pages beside a raw page", 1, 0, 0, "not read: the raw page holds the same");
+        } else if let Err(error) = page(path, &mut kernels, sink, progress) {
+            sink.stat("ncu.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string()));
+        }
+    }
+    kernels.tell(sink);
+}
+
+/// Reads a page.
+fn page(path: &Path, kernels: &mut Kernels, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
+    let mut table = Table::open(path, is_header)?;
+    let (account, becomes) = if table.header().iter().any(|column| column == SECTION) {
+        (details(&mut table, kernels, sink, progress)?, "measurements of kernels; rules of the tool are not kept")
+    } else {
+        (raw(&mut table, sink, progress)?, "measurements of kernels")
+    };
+    account.tell(sink, "ncu", "rows", becomes);
+    table.tell_damage(sink, "ncu");
     Ok(())
 }
 
@@ -110,10 +157,18 @@ fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
     let first_cycles = columns.len();
     columns.extend(CYCLES);
     table.select(&columns);
+    let read = |column: &String| {
+        let named = columns.iter().any(|names| names.split('|').any(|name| name == column));
+        column.is_empty() || named || NO_METRIC.contains(&column.as_str()) || column.starts_with("device__attribute")
+    };
+    let further = table.header().iter().enumerate().filter(|(_, column)| !read(column)).take(MOST);
+    let further: Vec<(usize, StringId)> = further.map(|(at, column)| (at, sink.intern(column))).collect();
+    let mut further_units: Vec<String> = Vec::new();
     let mut units: Vec<String> = Vec::new();
     let mut account = Account::default();
     while let Some(row) = table.next(progress)? {
         if units.is_empty() && row.text(2).is_none() {
+            further_units = further.iter().map(|(at, _)| row.text_in(*at).unwrap_or_default().into_owned()).collect();
             units = (0..columns.len()).map(|cell| row.text(cell).unwrap_or_default().into_owned()).collect();
             continue;
         }
@@ -138,6 +193,10 @@ fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
             let value = row.text(cell).and_then(|text| value::number(&text, ""));
             summary.stalls.extend(value.map(|value| (*reason, value)));
         }
+        for ((at, counter), unit) in further.iter().zip(&further_units) {
+            let value = row.text_in(*at).and_then(|text| value::number(&text, unit));
+            summary.counters.extend(value.map(|value| (*counter, value)));
+        }
         if let Some(name) = row.text(name) {
             sink.manifest("hardware.device", &name, Provenance::Observed);
         }
@@ -146,13 +205,33 @@ fn raw(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
     Ok(account)
 }
 
+/// Kernels of details pages: what is known of each, and the cycles of [`CYCLES`].
+#[derive(Default)]
+struct Kernels {
+    known: Vec<(KernelSummary, [Option<f64>; 2])>,
+    /// Where a process's kernel with this id stands.
+    places: FxHashMap<(String, String), usize>,
+}
+
+impl Kernels {
+    fn tell(self, sink: &mut dyn TraceSink) {
+        for (mut summary, cycles) in self.known {
+            summary.metrics.extend(cores_busy(cycles));
+            add(sink, summary);
+        }
+    }
+}
+
 /// The details page: the rows of a kernel share its process and id.
-fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<Account, ReadError> {
+fn details(
+    table: &mut Table,
+    kernels: &mut Kernels,
+    sink: &mut dyn TraceSink,
+    progress: Progress<'_>,
+) -> Result<Account, ReadError> {
     let [id, process, kernel_name, block, grid] = IDENTITY;
     table.select(&[id, process, kernel_name, block, grid, SECTION, "metric name", "metric unit", "metric value"]);
     let mut account = Account::default();
-    let mut kernels: Vec<(KernelSummary, [Option<f64>; 2])> = Vec::new();
-    let mut places: FxHashMap<(String, String), usize> = FxHashMap::default();
     while let Some(row) = table.next(progress)? {
         if row.text(0).is_some_and(|cell| cell == "ID") {
             continue;
@@ -163,24 +242,28 @@ fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) 
             continue;
         };
         let key = (row.text(1).unwrap_or_default().into_owned(), id.into_owned());
-        let place = match places.get(&key) {
+        let place = match kernels.places.get(&key) {
             Some(place) => *place,
             None => {
                 let Some(summary) = kernel(sink, row) else {
                     account.incomplete += 1;
                     continue;
                 };
-                places.insert(key, kernels.len());
-                kernels.push((summary, [None; 2]));
-                kernels.len() - 1
+                kernels.places.insert(key, kernels.known.len());
+                kernels.known.push((summary, [None; 2]));
+                kernels.known.len() - 1
             }
         };
         // Rows of the tool's own rules have no metric.
-        let (Some(label), Some((summary, cycles))) = (row.text(6), kernels.get_mut(place)) else { continue };
+        let (Some(label), Some((summary, cycles))) = (row.text(6), kernels.known.get_mut(place)) else { continue };
         let (section, unit) = (row.text(5).unwrap_or_default(), row.text(7).unwrap_or_default());
         let Some(text) = row.text(8) else { continue };
         if duration_label(&section, &label) {
-            measured(summary, value::time(&text, &unit));
+            // A kernel that two pages measure is one, and took as long as the first one says.
+            if summary.total.is_none() {
+                measured(summary, value::time(&text, &unit));
+                account.time = account.time.saturating_add(summary.total.unwrap_or(0));
+            }
             account.kept += 1;
         } else if let Some(cycles) = cycles_label(&section, &label).and_then(|which| cycles.get_mut(which)) {
             *cycles = value::number(&text, &unit);
@@ -188,13 +271,18 @@ fn details(table: &mut Table, sink: &mut dyn TraceSink, progress: Progress<'_>) 
         } else if let Some(metric) = labelled(&section, &label)
             && let Some(value) = value::number(&text, &unit)
         {
-            summary.metrics.push((metric, value));
+            if summary.metric(metric).is_none() {
+                summary.metrics.push((metric, value));
+            }
+            account.kept += 1;
+        } else if let Some(value) = value::number(&text, &unit) {
+            let name = if section == SINGLE { label.into_owned() } else { format!("{section}: {label}") };
+            let name = sink.intern(&name);
+            if summary.counters.iter().all(|(known, _)| *known != name) && summary.counters.len() < MOST {
+                summary.counters.push((name, value));
+            }
             account.kept += 1;
         }
-    }
-    for (mut summary, cycles) in kernels {
-        summary.metrics.extend(cores_busy(cycles));
-        account.time = account.time.saturating_add(add(sink, summary));
     }
     Ok(account)
 }

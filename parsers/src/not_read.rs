@@ -35,7 +35,7 @@ const AGAIN: &str = "record again with the profiler of MindSpore 2.0 or later, o
                      'msprof --export=on --output=PROF_DIR' and give PROF_DIR";
 
 /// Every kind.
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         is: |head| sure(head.bytes.starts_with(b"NVR\0"), Match::Named),
         what: "a report of Nsight Compute",
@@ -61,6 +61,13 @@ const KINDS: [Kind; 6] = [
         what: "a trace of the simulator of msprof op",
         why: "it shows the pipes of one simulated core and no run on a device",
         next: "run 'msprof op --output=DIR COMMAND' on the device and give DIR/OPPROF_*",
+    },
+    Kind {
+        is: unitrace,
+        what: "a timeline of Intel's unitrace",
+        why: "its device work has no devices and queues that other sources share, and its times are floats of a quarter of a \
+              microsecond",
+        next: "record the run with the profiler of PyTorch (ProfilerActivity.CPU and ProfilerActivity.XPU) and give its trace",
     },
     Kind {
         is: slice,
@@ -113,6 +120,14 @@ fn simulator(head: &Head<'_>) -> Match {
     };
     let is = member::has_key(head.bytes, "ph") && member::texts(head.bytes, "pid").any(of_core);
     sure(is, Match::Named)
+}
+
+/// Device rows of unitrace (`gpu_op`) and the arrows between host and device (`Flow_H2D_<kernel>_<rank>`), which stand beside host
+/// rows of a category that Kineto has too. Source: intel/pti-gpu, tools/unitrace.
+fn unitrace(head: &Head<'_>) -> Match {
+    const ARROWS: [&[u8]; 3] = [b"Flow_H2D_", b"Flow_D2H_", b"CL_Flow_"];
+    let own = |cat: &[u8]| cat == b"gpu_op" || ARROWS.iter().any(|arrow| cat.starts_with(arrow));
+    sure(member::has_key(head.bytes, "ph") && member::texts(head.bytes, "cat").any(own), Match::Named)
 }
 
 /// A raw slice (`stars_soc.data.0.slice_0`): bytes that are no text, under the name that msprof gives them.
@@ -181,6 +196,12 @@ mod tests {
                 br#"{"traceEvents":[{"name":"MOV_UB","ph":"X","pid":"core0.veccore0","tid":"MTE2","ts":1,"dur":2}]}"#,
                 "a trace of the simulator of msprof op",
                 "msprof op --output=DIR",
+            ),
+            (
+                "app.42.json",
+                br#"{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"zeCommandListAppendLaunchKernel","ts":1.5,"dur":2,"pid":1,"tid":1,"args":{"id":"7"}},{"ph":"X","cat":"gpu_op","name":"gemm[SIMD32 {8; 1; 1} {256; 1; 1}]","ts":4.25,"dur":3,"pid":2,"tid":3,"args":{"id":"7"}}]}"#,
+                "a timeline of Intel's unitrace",
+                "ProfilerActivity.XPU",
             ),
             ("stars_soc.data.0.slice_0", b"\x01\0\x02\0", "raw data of msprof", "msprof --export=on --output=PROF_DIR"),
         ] {

@@ -29,7 +29,21 @@ const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd
 
 /// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
 /// several runs are merged, so that the rows are no timeline.
-const COUNTERS: &[&str] = &["sq_", "sqc_", "grbm_", "tcc_", "tcp_", "ta_", "td_", "spi_", "cpc_", "cpf_"];
+const COUNTERS: &[&str] = &[
+    "sq_",
+    "sqc_",
+    "grbm_",
+    "tcc_",
+    "tcp_",
+    "ta_",
+    "td_",
+    "spi_",
+    "cpc_",
+    "cpf_",
+    "fetch_size",
+    "write_size",
+    "l2cachehit",
+];
 
 fn matches(head: &Head<'_>) -> Match {
     let has = |key: &str| member::has_key(head.bytes, key);
@@ -48,13 +62,12 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
     let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));
-    let mut columns = COLUMNS.to_vec();
-    columns.extend(METRICS.map(|(column, _)| column));
-    table.select(&columns);
+    let columns = hip::counters::Columns::of(&table);
+    table.select(COLUMNS);
     let (mut lanes, mut account) = (Lanes::default(), Account::default());
     while let Some(row) = table.next(options.progress)? {
         account.read += 1;
-        let taken = if counters { counted(sink, row) } else { kernel(sink, &mut lanes, row) };
+        let taken = if counters { counted(sink, row, &columns) } else { kernel(sink, &mut lanes, row) };
         match taken {
             Some((start, end)) => account.keep(start, end),
             None => account.incomplete += 1,
@@ -76,18 +89,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     Ok(())
 }
 
-/// Derived counters that are metrics.
-const METRICS: [(&str, &str); 2] = [("l2cachehit", "L2CacheHit"), ("occupancypercent", "OccupancyPercent")];
-
 /// A row of a table with counters.
-fn counted(sink: &mut dyn TraceSink, row: Row<'_>) -> Option<(Ns, Ns)> {
+fn counted(sink: &mut dyn TraceSink, row: Row<'_>, columns: &hip::counters::Columns) -> Option<(Ns, Ns)> {
     let [start, end, _, _, _, items, block] = row.ints(0);
     let (times, name) = ((start?, end?), row.text(7)?);
     let kernel = sink.intern(hip::kernel_name(&name));
     let mut summary = hip::counted(kernel, times, shape(items, block));
-    for (cell, (_, counter)) in (COLUMNS.len()..).zip(METRICS) {
-        summary.metrics.extend(hip::metric(counter).zip(row.number(cell)));
-    }
+    hip::counters::add(sink, &mut summary, columns.read(row));
     sink.summary(summary);
     Some(times)
 }
@@ -164,6 +172,8 @@ mod tests {
         let [k] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
         assert_eq!((trace.slice_count(), k.total, k.grid), (0, Some(20), Some([2, 1, 1])));
         assert_eq!(k.metrics, [(model::Metric::L2Hit, 71.5)]);
+        let counters: Vec<_> = k.counters.iter().map(|(name, value)| (trace.strings.get(*name), *value)).collect();
+        assert_eq!(counters, [("SQ_WAVES", 5.0), ("L2CacheHit", 71.5)]);
     }
 
     const EVENTS: &str = r#"{ "traceEvents":[{}

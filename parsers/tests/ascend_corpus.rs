@@ -324,3 +324,66 @@ fn files_of_sums_say_what_they_hold_and_what_to_give() {
         assert!(told.contains("mean"), "{chip}: {told}");
     }
 }
+
+/// Sum over the executions of a counter, and the executions.
+fn counter(trace: &Trace, name: &str) -> (u64, f64) {
+    let named = trace.summaries.iter().filter_map(|s| {
+        let (_, mean) = s.counters.iter().find(|(counter, _)| trace.strings.get(*counter) == name)?;
+        Some((s.count, mean * s.count as f64))
+    });
+    named.fold((0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1))
+}
+
+/// `select count(*), sum(p.value) from TASK_PMU_INFO p join STRING_IDS s on s.id = p.name join COMPUTE_TASK_INFO using
+/// (globalTaskId) where s.value = NAME`, and of tables python3: the numbers of the column of `csv.DictReader`,
+/// of gpt3 without the row of 31 of 32 cells.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn every_counter_of_the_cores_is_kept() {
+    const MEGATRON: &str =
+        "megatron-qwen3-0.6b-pp2dp2-4rank-level2-cann8.3RC1/rank_0_ascend_pt/ASCEND_PROFILER_OUTPUT/kernel_details.csv";
+    for (file, name, expected) in [
+        (
+            "alexnet-ddp-2rank-db-level2/rank0_ascend_pt/ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_0.db",
+            "aiv_scalar_time",
+            (185, 1_204_233.991_572_786_8),
+        ),
+        (MEGATRON, "aic_mte2_time(us)", (2_448, 91_807.355)),
+        (MEGATRON, "cube_utilization(%)", (2_448, 36_526.463)),
+        (
+            "gpt3-2023-2rank-level1-l0bw/test_rank_0/ASCEND_PROFILER_OUTPUT/kernel_details.csv",
+            "aic_l0a_read_bw(GB/s)",
+            (12, 57.66),
+        ),
+        ("advisor-compute-advice-backend/kernel_details.csv", "aiv_vec_fp32_ratio", (558, 12.898)),
+    ] {
+        let path = corpus().join("ascend-pytorch").join(file);
+        let mut builder = TraceBuilder::new("t", "ascend");
+        parsers::detect::read(&path, &mut builder, &parsers::ReadOptions::default()).unwrap();
+        let (count, sum) = counter(&builder.finish(), name);
+        assert!(count == expected.0 && (sum - expected.1).abs() <= expected.1 * 1e-9, "{file} {name}: {count} {sum}");
+    }
+}
+
+/// python3: sums of the entries `-total` of `communication_matrix.json`, ranks of groups by `global_ranks` of the metadata.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn links_of_a_rank_are_those_of_its_matrix() {
+    let folder = corpus().join("ascend-pytorch");
+    let links = |path: &str| {
+        let trace = read(&folder.join(path));
+        let own = trace.job_sums.links.iter().filter(|link| link.from != link.to);
+        own.map(|link| (link.from, link.to, link.bytes, link.time)).collect::<Vec<_>>()
+    };
+    let megatron = links("megatron-qwen3-0.6b-pp2dp2-4rank-level2-cann8.3RC1/rank_1_ascend_pt");
+    assert_eq!(megatron, [(1, 0, 1_127_447_160, 59_522_640), (1, 2, 96, 1_300), (1, 3, 639_107_168, 33_410_480)]);
+    // As text and as `analysis.db`.
+    for (form, first) in [("text-level2", (0, 1, 61_210_624, 4_093_302)), ("db-level2", (0, 1, 61_210_624, 0))] {
+        let found = links(&format!("alexnet-ddp-2rank-{form}/rank0_ascend_pt"));
+        assert_eq!((found.len(), found[0].0, found[0].1, found[0].2), (7, first.0, first.1, first.2), "{form}");
+        assert!(first.3 == 0 || first.3 == found[0].3, "{form}: {found:?}");
+    }
+    // Numbers of another kind: the peer of a pipeline on another machine is told by its rank of the job.
+    let gpt3 = links("gpt3-2023-2rank-level1-l0bw/test_rank_1");
+    assert!(gpt3.contains(&(1, 9, 20_972_320, 873_260)), "{gpt3:?}");
+}

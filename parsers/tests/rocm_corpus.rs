@@ -67,6 +67,43 @@ fn counters_are_measurements_of_each_dispatch() {
     let total: i64 = trace.summaries.iter().filter_map(|s| s.total).sum();
     // python3: sum(int(r["EndNs"]) - int(r["BeginNs"]) for r in csv.DictReader(open("pmc_perf.csv")))
     assert_eq!((trace.slice_count(), trace.summaries.len(), total), (0, 167, 42_790_634));
+    // Columns between obj and DispatchNs, each with a value in every row: awk -F, 'NR==1 {print NF - 16 - 4}'
+    let values: usize = trace.summaries.iter().map(|s| s.counters.len()).sum();
+    assert_eq!(values, 167 * 993);
+}
+
+/// Sum over the executions of a counter.
+fn counter(trace: &Trace, name: &str) -> f64 {
+    let named = |s: &model::KernelSummary| {
+        let own = s.counters.iter().find(|(counter, _)| trace.strings.get(*counter) == name);
+        own.map_or(0.0, |(_, mean)| mean * s.count as f64)
+    };
+    trace.summaries.iter().map(named).sum()
+}
+
+// python3: sum(float(r["SQ_WAVES"]) for r in csv.DictReader(open("pmc_perf.csv"))); in the long tables
+// awk -F'","' '$16=="FETCH_SIZE" {t+=$17} END {print t}' decode_fetch_counter_collection.csv
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn every_counter_of_rocprof_is_kept() {
+    let folder = corpus().join("rocprof");
+    let trace = read(&folder.join("bmm-rocprof-compute/pmc_perf.csv"), "rocprofv3");
+    assert_eq!(trace.summaries.iter().map(|s| s.counters.len()).collect::<Vec<_>>(), [2_016, 2_016]);
+    for (name, sum) in [("SQ_WAVES", 1_412_416.0), ("TCC_WRITE[127]", 616_448.0), ("TCC_HIT_sum", 272_143_948.0)] {
+        let kept = counter(&trace, name);
+        assert!((kept - sum).abs() <= sum * 1e-9, "{name}: {kept}");
+    }
+    for (file, name, sum) in [
+        ("decode_fetch", "FETCH_SIZE", 42_346.687_5),
+        ("decode_stall", "GRBM_GUI_ACTIVE", 1_295_813.0),
+        ("decode_stall", "WriteUnitStalled", 9.733_25),
+        ("prefill_stall", "Wavefronts", 888_328.0),
+        ("prefill_fetch", "FETCH_SIZE", 1_253_229.687_5),
+    ] {
+        let trace = read(&folder.join(format!("llamacpp-v3-strix/{file}_counter_collection.csv")), "rocprofv3");
+        let kept = counter(&trace, name);
+        assert!((kept - sum).abs() <= sum * 1e-9, "{file} {name}: {kept}");
+    }
 }
 
 // awk -F, 'NR>1 {n++; t+=$(NF-2)-$(NF-3)} END {print n, t}' results.csv
@@ -159,9 +196,27 @@ fn tables_of_rocprof_compute_are_one_capture_with_measured_ceilings() {
     let folder = corpus().join("rocprof/bmm-rocprof-compute");
     let trace = read(&folder.join("roofline.csv"), "rocprofv3");
     assert_eq!(sum(&trace, Category::Kernel).0, 301);
-    assert_eq!((trace.manifest.value("hardware.device"), trace.ledger.len()), (Some("AMD Instinct MI300X"), 5));
+    // The five tables, and the counters of the first.
+    assert_eq!((trace.manifest.value("hardware.device"), trace.ledger.len()), (Some("AMD Instinct MI300X"), 6));
     let memory = trace.probes.measured("read", "bandwidth").next().unwrap().1;
     assert!((memory.median / 1e9 - 4_255.508).abs() < 0.01 && memory.repeats == 8, "{memory:?}");
     let products: Vec<_> = trace.probes.measured("gemm", "arithmetic").filter_map(|(s, _)| s.get("dtype")).collect();
     assert_eq!(products, ["f16", "bf16", "f32", "f64"]);
+}
+
+// ls kernel_*.csv | cut -d. -f1 | sort -u | wc -l is 20; awk -F'","' '$13=="Duration" {print $14, $15}' of the details.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn a_directory_of_nsight_compute_is_one_profile() {
+    let trace = read(&corpus().join("ncu-csv/dsocr-rtx5090"), "ncu");
+    assert_eq!((trace.summaries.len(), trace.summaries.iter().filter(|s| s.total.is_some()).count()), (20, 20));
+    let first = &trace.summaries[0];
+    let counter = |name: &str| {
+        let named = first.counters.iter().find(|(counter, _)| trace.strings.get(*counter) == name);
+        named.map(|(_, value)| *value)
+    };
+    assert_eq!(counter("dram__bytes_read.sum"), Some(2.33e6));
+    assert!(first.metric(Metric::Occupancy).is_some());
+    let trace = read(&corpus().join("msprof-op/history-visualize"), "msprof-op");
+    assert_eq!(trace.summaries.len(), 4);
 }

@@ -88,6 +88,12 @@ const NOTES: &[(&str, &str)] = &[
     ("transfer inside a collective; not device work", "集合通信内部的传输，不算设备执行"),
     ("inside a collective; not device work", "集合通信内部，不算设备执行"),
     ("facts of tasks", "任务的属性"),
+    ("measurements of kernels", "内核的测量值"),
+    ("not read: the raw page holds the same", "未读取：raw 页含同样的内容"),
+    (
+        "values of counters; kept as means by kernel, launch shape and counter",
+        "计数器的数值；按内核、启动形状与计数器保留均值",
+    ),
     ("cores of the timeline's kernels", "时间线中内核所用的核数"),
     ("not read: the timeline holds the same tasks", "未读取：时间线含同样的任务"),
     ("not read: memory over time", "未读取：内存随时间的变化"),
@@ -111,6 +117,7 @@ const NOTES: &[(&str, &str)] = &[
     ("not read: the ranks of each communication group", "未读取：各通信组的 rank"),
     ("not read: other results of the analysis", "未读取：分析的其他结果"),
     ("not read: the database holds the same", "未读取：数据库含同样的内容"),
+    ("not read: communication.json holds the same", "未读取：communication.json 含同样的内容"),
 ];
 
 #[cfg(test)]

@@ -20,6 +20,17 @@ pub struct Summary {
     pub metrics: Vec<(Metric, f64)>,
 }
 
+/// Counters of one kernel, those of the channels of a block as one.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Counters {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// Executions.
+    pub count: u64,
+    /// Name of each counter, its channels where it has several, and the mean of an execution: over channels, their sum.
+    pub counters: Vec<(String, u64, f64)>,
+}
+
 /// Both kinds, the longest first.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Summaries {
@@ -29,6 +40,10 @@ pub struct Summaries {
     pub isolated: Vec<Summary>,
     /// How much of the capture's own kernels they speak of.
     pub joined: Joined,
+    /// Counters of the kernel with counters that takes longest.
+    pub counters: Option<Counters>,
+    /// Kernels with counters, each shape of launch and each measurement for itself.
+    pub with_counters: u64,
 }
 
 impl Summaries {
@@ -61,6 +76,8 @@ impl Summaries {
             run: run.into_iter().map(sum).collect(),
             isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
             joined,
+            counters: trace.summaries.iter().filter(|s| counted(s)).max_by_key(|s| s.total).map(|s| counters(trace, s)),
+            with_counters: trace.summaries.iter().filter(|s| counted(s)).count() as u64,
         };
         found.run.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
         found.isolated.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
@@ -71,4 +88,21 @@ impl Summaries {
     pub fn total(&self) -> Option<Ns> {
         self.run.iter().try_fold(0, |sum: Ns, s| Some(sum.saturating_add(s.total?)))
     }
+}
+
+fn counted(summary: &KernelSummary) -> bool {
+    !summary.counters.is_empty()
+}
+
+/// The counters of a kernel. A block that the device has many times has a counter of each, `TCC_HIT[7]`, which are one line.
+fn counters(trace: &Trace, summary: &KernelSummary) -> Counters {
+    let mut by_name: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+    for (name, value) in &summary.counters {
+        let name = trace.strings.get(*name);
+        let block = name.strip_suffix(']').and_then(|name| name.rsplit_once('[')).map_or(name, |(block, _)| block);
+        let sum = by_name.entry(block).or_default();
+        *sum = (sum.0 + 1, sum.1 + value);
+    }
+    let counters = by_name.into_iter().map(|(name, (channels, value))| (name.to_owned(), channels, value)).collect();
+    Counters { kernel: trace.strings.get(summary.kernel).to_owned(), count: summary.count, counters }
 }

@@ -17,6 +17,8 @@ pub(super) const METRICS: &str = "SELECT * FROM kernel_metric ORDER BY id";
 
 /// Name under which the reasons of stalls stand among the metrics.
 const STALL: &str = "stall";
+/// Name under which counters stand among the metrics, each with the source's name of it as the reason.
+const COUNTER: &str = "counter";
 
 /// Writes the summaries of a capture; `first` is the row of its first one, `strings` that of its first string.
 pub(super) fn write(
@@ -40,8 +42,9 @@ pub(super) fn write(
     let values = (first..).zip(summaries).flat_map(|(id, s)| {
         let metrics = s.metrics.iter().map(move |(metric, value)| (id, metric.name(), None, *value));
         let stalls = s.stalls.iter().map(move |(reason, cycles)| (id, STALL, Some(*reason), *cycles));
+        let counters = s.counters.iter().map(move |(counter, value)| (id, COUNTER, Some(*counter), *value));
         // SQLite has no NaN; what is none was never measured.
-        metrics.chain(stalls).filter(|(.., value)| value.is_finite())
+        metrics.chain(stalls).chain(counters).filter(|(.., value)| value.is_finite())
     });
     batch.insert(Table::new("kernel_metric", 6), values.collect::<Vec<_>>().into_iter(), |cells, value| {
         let (summary, metric, reason, value) = value;
@@ -78,9 +81,13 @@ pub(super) fn metric(row: &Source<'_>, first: i64, summaries: &mut [KernelSummar
         return Err(row.damaged("the value belongs to no summary"));
     };
     let (name, value) = (row.text(3)?, row.real(5)?);
-    if name == STALL {
-        let reason = row.string(4)?.ok_or_else(|| row.damaged("the stall has no reason"))?;
-        summary.stalls.push((reason, value));
+    let named = match name.as_ref() {
+        STALL => Some((&mut summary.stalls, "the stall has no reason")),
+        COUNTER => Some((&mut summary.counters, "the counter has no name")),
+        _ => None,
+    };
+    if let Some((named, without)) = named {
+        named.push((row.string(4)?.ok_or_else(|| row.damaged(without))?, value));
         return Ok(());
     }
     let metric = Metric::ALL.into_iter().find(|known| known.name() == name);

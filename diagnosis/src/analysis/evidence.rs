@@ -35,7 +35,12 @@ pub fn of(trace: &Trace, ranks: &[Rank], measured: &Measured) -> Evidence {
     let logged = ranks.iter().any(|rank| rank.anchor.kind == AnchorKind::Log);
     let device_counter = |c: &model::CounterTrack| c.device.is_some() && !trace.strings.get(c.name).contains("memory");
     hold(EvidenceClass::Logs, Scheduler::of(trace).is_known() || scheduler::counts_steps(trace) || logged);
-    hold(EvidenceClass::Counters, measured.joined.matched > 0 || trace.counters.iter().any(device_counter));
+    // Without a timeline there is nothing that measurements could be joined to, and they were taken all the same.
+    let counted = || trace.summaries.iter().any(|s| !s.metrics.is_empty() || !s.counters.is_empty());
+    hold(
+        EvidenceClass::Counters,
+        measured.joined.matched > 0 || trace.counters.iter().any(device_counter) || (ranks.is_empty() && counted()),
+    );
     let queue_waits =
         trace.tracks.iter().zip(&trace.lanes).any(|(track, lane)| {
             track.key.kind == TrackKind::DeviceQueue && lane.category.contains(&Category::DeviceSync)

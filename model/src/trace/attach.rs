@@ -101,7 +101,8 @@ pub(super) fn of(part: &Trace, mut intern: impl FnMut(&str) -> StringId) -> Vec<
     let mut renamed = part.summaries.clone();
     for summary in &mut renamed {
         summary.kernel = intern(part.strings.get(summary.kernel));
-        summary.stalls.iter_mut().for_each(|(reason, _)| *reason = intern(part.strings.get(*reason)));
+        let named = summary.stalls.iter_mut().chain(&mut summary.counters);
+        named.for_each(|(name, _)| *name = intern(part.strings.get(*name)));
     }
     renamed
 }

@@ -46,6 +46,8 @@ pub struct TraceBuilder {
     arrivals: Vec<Arrivals>,
     slices: u32,
     meter: Meter,
+    /// Values of counters of kernels kept so far.
+    counters_of_kernels: usize,
     /// Durations of all slices, ns.
     time: Ns,
     /// From the source's clock to the Unix epoch, where whoever recorded the source knows it.

@@ -27,7 +27,7 @@ mod steps;
 #[cfg(all(test, feature = "sqlite"))]
 mod tests;
 
-use gathered::Gathered;
+pub(super) use gathered::{Entry, Gathered};
 pub(super) use steps::PARTS;
 
 /// The format.

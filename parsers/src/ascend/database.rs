@@ -67,7 +67,7 @@ pub(super) fn read(
     if !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
         return Err(malformed(path, &"it has neither TASK nor CANN_API"));
     }
-    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
+    let times = Times::beside(layout, sink);
     let mut state = State::new(sink, layout, database.bytes);
     state.import.times = times;
     let wanted = TABLES.iter().map(|table| (table, table.name.to_owned(), table.columns));

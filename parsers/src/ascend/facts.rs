@@ -46,10 +46,7 @@ impl Facts {
                 }
             }
         }
-        let named = layout.facts.iter().chain(&layout.database).find_map(|path| rank_of(&name(path)));
-        // A directory that someone renamed to `rank_3` says it where no file does.
-        let mut folders = layout.root.ancestors().take(3).map(name);
-        facts.rank = facts.rank.or(named).or_else(|| folders.find_map(|folder| rank_in(&folder)));
+        facts.rank = facts.rank.or_else(|| rank_said(layout));
         facts
     }
 
@@ -130,6 +127,52 @@ pub(super) fn ranks_of_all(groups: &Value) -> Option<i64> {
         .values()
         .find(|group| group.get("group_name").and_then(Value::as_str) == Some("default_group"))?;
     i64::try_from(all.get("global_ranks")?.as_array()?.len()).ok().filter(|ranks| *ranks > 0)
+}
+
+/// A process group that a rank is in, as torch_npu notes it.
+pub(super) struct ProcessGroup {
+    pub name: String,
+    /// The rank's own number in it.
+    pub own: u32,
+    /// Its ranks of the job in the order of their numbers.
+    pub ranks: Vec<u32>,
+}
+
+/// A rank and the process groups that it is in.
+pub(super) struct Groups {
+    pub rank: Option<u32>,
+    pub groups: Vec<ProcessGroup>,
+}
+
+impl Groups {
+    /// Those of a capture; files that cannot be read were told of with the facts.
+    pub fn of(layout: &Layout) -> Self {
+        let files = layout.facts.iter().filter_map(|path| object(path).ok());
+        let mut found = Self { rank: None, groups: Vec::new() };
+        for file in files {
+            let rank = ["/rank_id", "/distributed_args/rank"].iter().find_map(|path| file.pointer(path)?.as_u64());
+            found.rank = found.rank.or(rank.and_then(|rank| u32::try_from(rank).ok()));
+            let groups = file.get("parallel_group_info").and_then(Value::as_object);
+            found.groups.extend(groups.into_iter().flatten().filter_map(|(_, group)| process_group(group)));
+        }
+        found.rank = found.rank.or_else(|| rank_said(layout));
+        found
+    }
+}
+
+fn process_group(group: &Value) -> Option<ProcessGroup> {
+    let number = |value: &Value| u32::try_from(value.as_u64()?).ok();
+    let ranks = group.get("global_ranks")?.as_array()?.iter().map(number).collect::<Option<Vec<u32>>>()?;
+    let name = group.get("group_name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Some(ProcessGroup { name, own: number(group.get("group_rank")?)?, ranks })
+}
+
+/// The rank that the names of a capture's files and directories say.
+fn rank_said(layout: &Layout) -> Option<u32> {
+    let named = layout.facts.iter().chain(&layout.database).find_map(|path| rank_of(&name(path)));
+    // A directory that someone renamed to `rank_3` says it where no file does.
+    let mut folders = layout.root.ancestors().take(3).map(name);
+    named.or_else(|| folders.find_map(|folder| rank_in(&folder)))
 }
 
 fn object(path: &Path) -> Result<Value, String> {

@@ -6,7 +6,7 @@ use model::{Ns, Severity, TraceSink};
 use rustc_hash::FxHashMap;
 
 use super::{
-    counters::{self, Counted},
+    counters::Counted,
     layout,
     table::{DURATIONS, NAMES, STARTS},
     told::{self, Told},
@@ -39,9 +39,9 @@ impl Kernels {
     fn fill(&mut self, path: &Path, sink: &mut dyn TraceSink) -> Result<Account, ReadError> {
         let mut table = Table::open_lines(path, |header| header.len() > 1)?;
         let own = [STARTS, "block num|block dim", DURATIONS, NAMES];
-        let columns: Vec<&str> = own.iter().chain(&told::COLUMNS).chain(counters::COLUMNS).copied().collect();
+        let columns: Vec<&str> = own.iter().chain(&told::COLUMNS).copied().collect();
         let mut counted = Counted::default();
-        counted.head(table.header());
+        counted.head(&table);
         table.select(&columns);
         let mut account = Account::default();
         while let Some(row) = table.next(&|_, _| {})? {
@@ -57,7 +57,7 @@ impl Kernels {
                 self.blocks.insert(start, blocks);
             }
             if let Some((name, dur)) = row.text(3).zip(row.decimal(2, 3)) {
-                counted.add(&name, row.int(1), dur, row, own.len() + told::COLUMNS.len());
+                counted.add_row(&name, row.int(1), dur, row);
             }
             let [op, shapes, dtypes, formats] = [0, 1, 2, 3].map(|cell| row.text(own.len() + cell));
             let inputs = [shapes.as_deref(), dtypes.as_deref(), formats.as_deref()];

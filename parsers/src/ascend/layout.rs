@@ -20,13 +20,12 @@ const DATABASES: [&str; 5] =
 const COMMUNICATION: [&str; 3] = ["communication.json", "analysis.db", "communication_analyzer.db"];
 
 /// Files that are known and not read, by prefix, and why.
-const NOT_READ: [(&str, &str); 22] = [
+const NOT_READ: [(&str, &str); 21] = [
     ("operator_details", "not read: sums over the operators of the timeline, and their call stacks"),
     ("op_summary", "not read: the timeline holds the same tasks"),
     ("task_time", "not read: the timeline holds the same tasks"),
     ("hccl_", "not read: the timeline holds the same collectives"),
     ("step_trace_", "not read: the timeline holds the same iterations"),
-    ("communication_matrix", "not read: bytes and bandwidth of each pair of ranks, sums over the transfers"),
     ("fusion_op", "not read: names and memory of fused operators, no times"),
     ("aicpu", "not read: queues of the processors on the device"),
     ("operator_memory", "not read: sizes of allocations"),
@@ -59,8 +58,10 @@ pub(super) struct Layout {
     pub kernels: Option<PathBuf>,
     /// Other tables of tasks, which stand in where there is neither timeline nor database.
     pub tables: Vec<PathBuf>,
-    /// Waits and transfers of collectives by name: `communication.json`, `analysis.db`.
-    pub communication: Option<PathBuf>,
+    /// Waits and transfers of collectives by name: `communication.json`, then `analysis.db`, which holds the same.
+    pub communication: Vec<PathBuf>,
+    /// What moved between the rank and its peers: `communication_matrix.json`.
+    pub matrix: Option<PathBuf>,
     /// Tables of sums.
     pub sums: Vec<PathBuf>,
     /// `profiler_info*.json`, `profiler_metadata.json`, `info.json.*`, `start_info.*`.
@@ -133,12 +134,31 @@ impl Layout {
             database: is_database.then(|| path.to_owned()),
             kernels: around.kernels,
             communication: around.communication,
+            matrix: around.matrix,
             facts: around.facts,
             tables: Vec::new(),
             sums: Vec::new(),
             not_read: Vec::new(),
             root: folder.to_owned(),
         }
+    }
+
+    /// The database of sums of steps, collectives and links.
+    pub fn analysis(&self) -> Option<&Path> {
+        self.communication.iter().map(PathBuf::as_path).find(|path| super::times::is_database(path))
+    }
+
+    /// Whether the directory holds what an export would be made of: raw data lies in directories of its own.
+    pub fn is_raw(&self) -> bool {
+        let exported = |path: &PathBuf| [FRAMEWORK, TEXT, ANALYSIS].contains(&name(path).as_str());
+        entries(&self.root).0.iter().any(|path| path.is_dir() && !exported(path))
+    }
+
+    /// The names of the files that say something of the run and do not place it in time.
+    pub fn sums_only(&self) -> Vec<String> {
+        let files = self.communication.iter().chain(&self.matrix).chain(&self.sums).chain(&self.facts);
+        let names = files.map(|path| name(path)).chain(self.not_read.iter().map(|(name, _)| name.clone()));
+        names.collect()
     }
 
     fn take(&mut self, folder: &Path) {
@@ -164,7 +184,11 @@ impl Layout {
             } else if ["op_summary", "task_time"].iter().any(|p| starts(p)) && name.ends_with(".csv") {
                 self.tables.push(path);
             } else if COMMUNICATION.contains(&name.as_str()) {
-                self.communication = Some(path);
+                // The text is exact to a digit, the database holds floats.
+                let place = if name.ends_with(".json") { 0 } else { self.communication.len() };
+                self.communication.insert(place, path);
+            } else if starts("communication_matrix") && name.ends_with(".json") {
+                self.matrix = Some(path);
             } else if super::sums::is_known(&name) {
                 self.sums.push(path);
             } else if ["profiler_info", "profiler_metadata", "info.json", "start_info"].iter().any(|p| starts(p))

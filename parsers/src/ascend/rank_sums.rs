@@ -20,11 +20,14 @@ use crate::csv_table::Table;
 /// What the manifest says of such a capture's form.
 const FORM: &str = "sums of collectives";
 
-/// Reads the sums of a rank; whether they hold any collective.
-pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
-    let Some(times) = layout.communication.as_deref().map(|path| Times::read(path, sink)) else { return false };
+/// Reads the sums of a rank.
+///
+/// # Errors
+/// What was wrong with the files, if anything was, where they hold no collective.
+pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> Result<(), Option<String>> {
+    let times = Times::beside(layout, sink);
     if times.is_empty() {
-        return false;
+        return Err(times.damage().map(str::to_owned));
     }
     let facts = Facts::read(layout, sink);
     let (process, device) = (sink.process(0), 0);
@@ -37,7 +40,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> bool {
     import.settle(&|_| None, facts.world);
     facts.tell(import.sink);
     import.sink.manifest("ascend.form", FORM, Provenance::Observed);
-    true
+    Ok(())
 }
 
 /// Places the collectives of a rank, and the step that they lie in where there is but one.

@@ -11,7 +11,7 @@ use std::{
 use model::{Category, Clock, Ns, ProcessId, Provenance, Severity, TraceSink, TrackKey, TrackKind};
 
 use super::{
-    counters::{self, Counted},
+    counters::Counted,
     facts::{self, Facts},
     import::{Collective, DeviceTask, Import, Place},
     layout::{self, Layout},
@@ -47,7 +47,6 @@ const COLUMNS: [&str; 9] =
     [STARTS, DURATIONS, NAMES, TYPES, "device_id", "step id", "stream id|stream_id", "model id", "block num|block dim"];
 /// What is said of operators stands after those in a row, then the counters.
 const TOLD: usize = COLUMNS.len();
-const COUNTERS: usize = TOLD + told::COLUMNS.len();
 /// Most steps that are told apart.
 const MAX_STEPS: usize = 1 << 16;
 
@@ -99,7 +98,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
         None => layout.tables.iter().collect(),
     };
     let said = Facts::read(layout, sink);
-    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
+    let times = Times::beside(layout, sink);
     let mut import = Import::new(sink);
     import.times = times;
     let process = import.sink.process(0);
@@ -110,9 +109,9 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
     let mut counted = Counted::default();
     for path in &tables {
         let mut table = Table::open_lines(path, is_header)?;
-        let columns: Vec<&str> = COLUMNS.iter().chain(&told::COLUMNS).chain(counters::COLUMNS).copied().collect();
+        let columns: Vec<&str> = COLUMNS.iter().chain(&told::COLUMNS).copied().collect();
         table.select(&columns);
-        counted.head(table.header());
+        counted.head(&table);
         let mut widest = 0;
         while let Some(row) = table.next(progress)? {
             // A row that lacks a cell has the next column's value where another's should stand, and nobody knows from which
@@ -128,7 +127,7 @@ pub(super) fn read_layout(layout: &Layout, sink: &mut dyn TraceSink, progress: P
             };
             kept += 1;
             if let Some(name) = row.text(2) {
-                counted.add(&name, row.int(8), end - start, row, COUNTERS);
+                counted.add_row(&name, row.int(8), end - start, row);
             }
             if let Some(step) = row.text(5).map(Cow::into_owned)
                 && (steps.len() < MAX_STEPS || steps.contains_key(&(device, step.clone())))

@@ -35,7 +35,7 @@ pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink, progress: Progress
     let mut facts = Facts::read(layout, sink);
     let kernels = layout.kernels.as_deref().map(|path| Kernels::read(path, sink)).unwrap_or_default();
     let files = layout.timelines.len().max(1) as u64;
-    let times = layout.communication.as_deref().map(|path| Times::read(path, sink)).unwrap_or_default();
+    let times = Times::beside(layout, sink);
     let mut reader = Reader {
         import: Import::new(sink),
         names: Names::default(),

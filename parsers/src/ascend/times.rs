@@ -2,14 +2,14 @@
 //! (`communication.json`, and `CommAnalyzerTime` of `analysis.db`). The sums are over the tasks of one plane. They stand in
 //! for the tasks inside collectives where the capture does not hold those: at level 0, in a table of kernels on its own.
 
-use std::{collections::HashMap, io::BufReader, path::Path};
+use std::path::Path;
 
 use model::{Ns, ProcessId, Severity, TraceSink};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::sqlite::SIGNATURE;
+use super::layout::Layout;
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{
     database::{Database, tell_loss},
@@ -19,6 +19,7 @@ use crate::sqlite::{
     },
     scan::Item,
 };
+use crate::{json_walk, sqlite::SIGNATURE};
 
 /// Largest file of sums that is read, bytes; a step of a large model has some thousand collectives of a kilobyte each.
 const MAX_BYTES: u64 = 256 << 20;
@@ -65,11 +66,46 @@ pub(super) struct Times {
     read: u64,
     /// Collectives without a name or without times that can be, and those beyond the most that are kept.
     lost: u64,
+    /// What was wrong with the file.
+    damage: Option<String>,
 }
 
 impl Times {
-    /// Reads `communication.json` or `analysis.db`; what cannot be read is counted.
-    pub fn read(path: &Path, sink: &mut dyn TraceSink) -> Self {
+    /// Reads what a capture has of them: `communication.json`, or where that is damaged `analysis.db`, which holds the same.
+    /// What cannot be read is counted.
+    pub fn beside(layout: &Layout, sink: &mut dyn TraceSink) -> Self {
+        let mut files = layout.communication.iter();
+        let Some(mut times) = files.next().map(|path| Self::read(path, sink)) else { return Self::default() };
+        for path in files {
+            let name = super::layout::name(path);
+            let Some(damage) = times.damage.clone() else {
+                let why = format!("not read: {} holds the same", times.file.as_deref().unwrap_or_default());
+                sink.ledger(&name, 0, 0, 0, &why);
+                continue;
+            };
+            let other = Self::read(path, sink);
+            if other.read > times.read || other.damage.is_none() && other.read > 0 {
+                let why = format!("{damage}; {name} was read instead");
+                sink.stat("ascend.read_instead", Severity::Notice, 1, Some(&why));
+                times = other;
+            }
+        }
+        if let Some(damage) = &times.damage {
+            let what = if times.read > 0 { "ascend.damaged_file" } else { "ascend.unreadable_file" };
+            sink.stat(what, Severity::DataLoss, 1, Some(damage));
+        }
+        if times.lost > 0 {
+            sink.stat("ascend.incomplete_row", Severity::DataLoss, times.lost, times.file.as_deref());
+        }
+        times
+    }
+
+    /// What was wrong with the file that was read.
+    pub fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
+    }
+
+    fn read(path: &Path, sink: &mut dyn TraceSink) -> Self {
         let name = super::layout::name(path);
         let mut times = Self { file: Some(name.clone()), ..Self::default() };
         let too_large = std::fs::metadata(path).is_ok_and(|meta| meta.len() > MAX_BYTES);
@@ -79,13 +115,7 @@ impl Times {
             false => times.json(path),
         };
         times.sort();
-        if let Err(why) = read {
-            let example = format!("{name}: {why}");
-            sink.stat("ascend.unreadable_file", Severity::DataLoss, 1, Some(&example));
-        }
-        if times.lost > 0 {
-            sink.stat("ascend.incomplete_row", Severity::DataLoss, times.lost, Some(&name));
-        }
+        times.damage = read.err().map(|why| format!("{name}: {why}"));
         times
     }
 
@@ -148,20 +178,23 @@ impl Times {
     }
 
     fn json(&mut self, path: &Path) -> Result<(), String> {
-        let file = input::open(path).map_err(|error| error.to_string())?;
-        let steps: Steps = serde_json::from_reader(BufReader::new(file)).map_err(|error| error.to_string())?;
-        for (name, op) in steps.into_values().flat_map(HashMap::into_values).flatten() {
-            let Some(time) = op.time else {
+        let damage = json_walk::leaves(path, DEPTH, &|_, _| {}, &mut |keys, text| {
+            let Some(name) = keys.last() else { return };
+            let Some(time) = serde_json::from_str::<Op>(text).ok().and_then(|op| op.time) else {
                 self.lost += u64::from(name != TOTAL);
-                continue;
+                return;
             };
             let ns = |value: Option<Box<RawValue>>, exponent| {
                 model::time::parse_decimal(value?.get().as_bytes(), exponent).ok().map(|(ns, _)| ns)
             };
             let times = [ns(time.start, 3), ns(time.elapse, 6), ns(time.transit, 6), ns(time.wait, 6)];
-            self.add(&name, None, times);
+            self.add(name, None, times);
+        });
+        match damage {
+            Ok(None) => Ok(()),
+            Ok(Some(damage)) => Err(damage),
+            Err(error) => Err(error.to_string()),
         }
-        Ok(())
     }
 
     #[cfg(not(feature = "sqlite"))]
@@ -213,8 +246,8 @@ const COLUMNS: &[Column] = &[
     Text("group_name", None),
 ];
 
-/// By step, then `p2p` or `collective`, then name and group of the collective.
-type Steps = HashMap<String, HashMap<String, HashMap<String, Op>>>;
+/// Keys above a collective: step, `p2p` or `collective`, name and group of the collective.
+const DEPTH: usize = 3;
 
 #[derive(Deserialize)]
 struct Op {

@@ -26,7 +26,8 @@ pub(super) fn classify(cat: &str) -> Class {
         _ => None,
     };
     let known = match cat.as_str() {
-        "kernel" | "hpu_op" | "mtia_ccp_events" => Some(Category::Kernel),
+        // `gpu_op` is Intel's unitrace, whose files are declined where their beginning shows it.
+        "kernel" | "hpu_op" | "mtia_ccp_events" | "gpu_op" => Some(Category::Kernel),
         "gpu_memcpy" | "mlu_memcpy" | "memcpy" => Some(Category::Memcpy),
         "gpu_memset" | "mlu_memset" | "memset" => Some(Category::Memset),
         "gpu_user_annotation" | "mlu_user_annotation" => Some(Category::DeviceRange),
@@ -122,6 +123,7 @@ mod tests {
             ("cuda_profiler_range", Category::DeviceOther, true),
             ("mtia_ccp_events", Category::Kernel, true),
             ("privateuse1_driver", Category::HostApi, true),
+            ("gpu_op", Category::Kernel, true),
             ("npu_kernel", Category::Kernel, false),
             ("xyz_memcpy", Category::Memcpy, false),
             ("xyz_runtime", Category::HostApi, false),

@@ -1,14 +1,17 @@
 //! The tables of one operator. Rows are blocks and their parts (`cube0`, `vector0`, …); a cell that does not apply to a part
-//! says `NA`. Of each quantity the mean over the blocks counts, and of the pipes of one kind the busiest.
+//! says `NA`. Of each part the mean over the blocks counts, and of the pipes and parts of one kind the busiest.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use model::{Conditions, KernelSummary, Metric, Severity, TraceSink};
+use model::{Conditions, KernelSummary, Metric, Severity, StringId, TraceSink};
 
 use super::{BLOCK, is_basic, name};
 use crate::{
     Progress, ReadError,
-    csv_table::{self, Row, Table},
+    csv_table::{self, Table},
     lanes::Account,
 };
 
@@ -16,6 +19,9 @@ use crate::{
 const TABLES: [&str; 5] = ["PipeUtilization", "ArithmeticUtilization", "Memory", "L2Cache", "ResourceConflictRatio"];
 /// Columns of the operator's row.
 const OPERATOR: [&str; 4] = ["op name", "task duration(us)", "block dim|block num", "pid"];
+
+/// Most columns of parts that are kept; a core has three parts and some hundred columns.
+const MOST: usize = 1 << 14;
 
 /// How the values of several columns and blocks are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,50 +63,60 @@ const COLUMNS: [(Metric, Merge, &[&str]); 5] = [
     ),
 ];
 
-/// Sum and number of the values of a column.
-type Column = (f64, u64);
-
-/// Values of every column of [`COLUMNS`], in their order.
+/// What was counted of the blocks' parts: by part (`cube0`, `vector1`) and column, the name of the column, and the sum and the
+/// number of its values.
 #[derive(Default)]
-struct Values(Vec<Column>);
+struct Values(BTreeMap<(String, String), Column>);
+
+/// A column of one part.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    title: String,
+    sum: f64,
+    count: u64,
+}
+
+impl Column {
+    fn mean(&self) -> f64 {
+        self.sum / self.count.max(1) as f64
+    }
+}
 
 impl Values {
-    fn add(&mut self, row: Row<'_>) -> bool {
-        let mut any = false;
-        for (cell, (sum, count)) in self.0.iter_mut().enumerate() {
-            if let Some(value) = row.number(cell).filter(|value| *value >= 0.0) {
-                (*sum, *count, any) = (*sum + value, *count + 1, true);
-            }
-        }
-        any
-    }
-
-    /// Adds the columns that another table has and this one does not: several tables repeat some.
+    /// Adds what another table counted and this one did not: several tables repeat some columns.
     fn take(&mut self, other: Self) {
-        self.0.resize(other.0.len().max(self.0.len()), (0.0, 0));
-        for (own, other) in self.0.iter_mut().zip(other.0) {
-            if own.1 == 0 {
-                *own = other;
-            }
+        for (key, column) in other.0 {
+            self.0.entry(key).or_insert(column);
         }
     }
 
+    /// The metrics. Parts of one kind do not work alike: the vector core that others wait for is what a kernel is bound by, so
+    /// that of shares the busiest part counts, each with the mean of its blocks.
     fn metrics(&self) -> Vec<(Metric, f64)> {
-        let mut first = 0;
-        let mut found = Vec::new();
-        for (metric, merge, columns) in COLUMNS {
-            let values = self.0.get(first..first + columns.len()).unwrap_or_default();
-            first += columns.len();
-            let means = values.iter().filter(|(_, count)| *count > 0).map(|(sum, count)| sum / *count as f64);
-            let (sum, count) = values.iter().fold((0.0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+        let of = |columns: &[&str]| -> Vec<&Column> {
+            let known = |column: &str| columns.iter().any(|names| names.split('|').any(|name| name == column));
+            self.0.iter().filter(|((_, column), _)| known(column)).map(|(_, value)| value).collect()
+        };
+        let merged = COLUMNS.iter().map(|(metric, merge, columns)| {
+            let values = of(columns);
+            let (sum, count) = values.iter().fold((0.0, 0), |all, one| (all.0 + one.sum, all.1 + one.count));
             let value = match merge {
-                Merge::Busiest => means.reduce(f64::max).map(|share| 100.0 * share),
+                Merge::Busiest => values.iter().map(|value| value.mean()).reduce(f64::max).map(|share| 100.0 * share),
                 Merge::Mean => (count > 0).then(|| sum / count as f64),
                 Merge::Sum => (count > 0).then_some(sum * 1e9),
             };
-            found.extend(value.map(|value| (metric, value)));
-        }
-        found
+            Some((*metric, value?))
+        });
+        merged.flatten().collect()
+    }
+
+    /// Every column of every part, as `vector0.aiv_scalar_ratio`.
+    fn counters(&self, sink: &mut dyn TraceSink) -> Vec<(StringId, f64)> {
+        let named = self.0.iter().map(|((part, _), column)| {
+            let name = if part.is_empty() { column.title.clone() } else { format!("{part}.{}", column.title) };
+            (sink.intern(&name), column.mean())
+        });
+        named.collect()
     }
 }
 
@@ -121,8 +137,8 @@ pub(super) fn read(
         }
     }
     match operators.as_mut_slice() {
-        [only] => only.metrics = values.metrics(),
-        several if !values.metrics().is_empty() => {
+        [only] => (only.metrics, only.counters) = (values.metrics(), values.counters(sink)),
+        several if !values.0.is_empty() => {
             let example = Some("one directory, several operators");
             sink.stat("msprof-op.operator_unknown", Severity::DataLoss, several.len() as u64, example);
         }
@@ -159,14 +175,33 @@ fn operators(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> R
 /// What a table with a row per block says.
 fn blocks(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<Values, ReadError> {
     let mut table = Table::open_lines(path, |header| csv_table::has_all(header, &BLOCK) || header.len() > 2)?;
-    let columns: Vec<&str> = COLUMNS.iter().flat_map(|(.., columns)| *columns).copied().collect();
-    table.select(&columns);
-    let mut values = Values(vec![(0.0, 0); columns.len()]);
-    let (mut read, mut kept) = (0, 0);
+    table.select(&[BLOCK[1]]);
+    let names: Vec<(usize, String, String)> = (0..)
+        .zip(table.header().iter().zip(table.titles()))
+        .filter(|(_, (column, _))| !column.is_empty() && !BLOCK.contains(&column.as_str()))
+        .map(|(at, (column, title))| (at, column.clone(), title.clone()))
+        .collect();
+    let mut values = Values::default();
+    let (mut read, mut kept, mut beyond) = (0, 0, 0);
     while let Some(row) = table.next(progress)? {
         read += 1;
-        kept += u64::from(values.add(row));
+        let part = row.text(0).unwrap_or_default().into_owned();
+        let mut any = false;
+        for (at, column, title) in &names {
+            let Some(value) = row.number_in(*at).filter(|value| *value >= 0.0) else { continue };
+            let key = (part.clone(), column.clone());
+            if values.0.len() >= MOST && !values.0.contains_key(&key) {
+                beyond += 1;
+                continue;
+            }
+            let own = values.0.entry(key).or_insert_with(|| Column { title: title.clone(), ..Column::default() });
+            (own.sum, own.count, any) = (own.sum + value, own.count + 1, true);
+        }
+        kept += u64::from(any);
     }
     sink.ledger(&name(path), read, kept, 0, "measurements of the operator, mean over its blocks");
+    if beyond > 0 {
+        sink.stat("msprof-op.counters_beyond_limit", Severity::DataLoss, beyond, Some(&name(path)));
+    }
     Ok(values)
 }

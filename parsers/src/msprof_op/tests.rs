@@ -119,3 +119,34 @@ fn a_viewers_file_that_was_cut_anywhere_ends_without_panic() {
     huge.extend([8, 0, b'Z', b'Z']);
     assert_eq!(visual(&huge).unwrap().summaries.len(), 1);
 }
+
+/// A mean over two vector cores, of which one works and one waits, says of neither what it does.
+#[test]
+fn the_busiest_part_counts_and_every_column_of_every_part_is_kept() {
+    let pipes = "block_id,sub_block_id,aiv_time(us),aiv_scalar_ratio,aiv_new_thing(GB/s),\n0,vector0,451.8,0.968,3,\n0,vector1,402.1,0.007,NA,\n";
+    let directory = output(&[("OpBasicInfo.csv", OPERATOR), ("PipeUtilization.csv", pipes)]);
+    let trace = import(directory.path()).unwrap();
+    let operator = &trace.summaries[0];
+    assert_eq!(operator.metrics, [(Metric::Scalar, 96.8)]);
+    let counters: Vec<_> = operator.counters.iter().map(|(name, value)| (trace.strings.get(*name), *value)).collect();
+    let expected = [
+        ("vector0.aiv_new_thing(GB/s)", 3.0),
+        ("vector0.aiv_scalar_ratio", 0.968),
+        ("vector0.aiv_time(us)", 451.8),
+        ("vector1.aiv_scalar_ratio", 0.007),
+        ("vector1.aiv_time(us)", 402.1),
+    ];
+    assert_eq!(counters, expected);
+}
+
+#[test]
+fn a_directory_of_the_viewers_files_is_one_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
+    write("base_info.bin", &section(5, BASE));
+    write("memory_data.bin", &[section(5, &BASE.replace("301.04", "13.06")), section(8, MAP)].concat());
+    write("torn.bin", &section(5, "{\"advice\":[]}"));
+    let trace = import(directory.path()).unwrap();
+    let times: Vec<_> = trace.summaries.iter().map(|s| s.total.unwrap()).collect();
+    assert_eq!((times, trace.stat("msprof-op.unreadable_file")), (vec![301_040, 13_060], 1));
+}

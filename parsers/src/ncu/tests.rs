@@ -68,3 +68,36 @@ fn a_details_page_gives_way_to_the_raw_page_beside_it() {
     std::fs::write(&raw, RAW).unwrap();
     assert_eq!((lead(&details), lead(&raw)), (Some(raw.clone()), None));
 }
+
+/// A script that measures one kernel at a time leaves a file of each, and of some a second one with further metrics.
+#[test]
+fn a_directory_of_pages_is_one_profile_and_a_kernel_in_two_pages_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let header = DETAILS.lines().nth(2).unwrap();
+    let row = |process: u32, kernel: &str, rest: &str| {
+        format!(
+            "\"0\",\"{process}\",\"python\",\"h\",\"{kernel}\",\"1\",\"7\",\"(256, 1, 1)\",\"(8, 1, 1)\",\"0\",\"12.0\",{rest},\n"
+        )
+    };
+    let duration = |us: &str| format!("\"GPU Speed Of Light Throughput\",\"Duration\",\"us\",\"{us}\"");
+    let read_bytes = "\"Command line profiler metrics\",\"dram__bytes_read.sum\",\"Mbyte\",\"2.33\"";
+    let first = row(1, "gemm", &duration("5"));
+    std::fs::write(at("kernel_1.details.csv"), format!("{header}\n{first}")).unwrap();
+    let further = row(1, "gemm", &duration("5.1")) + &row(1, "gemm", read_bytes);
+    std::fs::write(at("kernel_1.metrics.csv"), format!("{header}\n{further}")).unwrap();
+    std::fs::write(at("kernel_2.details.csv"), format!("{header}\n{}", row(2, "add", &duration("7")))).unwrap();
+    std::fs::write(at("command.yaml"), "a: b").unwrap();
+    assert_eq!(matches(&Head::new(directory.path(), b"")), Match::Certain);
+    let mut builder = TraceBuilder::new("t", "ncu");
+    read(directory.path(), &mut builder, &crate::ReadOptions::default()).unwrap();
+    let trace = builder.finish();
+    let kernels: Vec<_> = trace.summaries.iter().map(|s| (trace.strings.get(s.kernel), s.total)).collect();
+    assert_eq!(kernels, [("gemm", Some(5_000)), ("add", Some(7_000))]);
+    let counters: Vec<_> = trace.summaries[0].counters.iter().map(|(n, v)| (trace.strings.get(*n), *v)).collect();
+    assert_eq!(counters, [("dram__bytes_read.sum", 2.33e6)]);
+    assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(4, 4, 12_000)]);
+    // Beside a capture of another kind every file is for itself.
+    std::fs::write(at("run.json"), "{}").unwrap();
+    assert_eq!(matches(&Head::new(directory.path(), b"")), Match::No);
+}

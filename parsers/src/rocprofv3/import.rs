@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, CopyDetail, Detail, ImportStat, KernelDetail, KernelSummary, Metric, Ns, ProbeRow,
+    Category, Clock, CollectiveCall, CopyDetail, Detail, ImportStat, KernelDetail, KernelSummary, Ns, ProbeRow,
     ProbeUnit, Reading, Setting, Severity, Slice, Statistic, StringId, TraceSink, TrackId,
 };
 use rustc_hash::FxHashMap;
@@ -16,7 +16,10 @@ use super::{
 use crate::{
     Place, Progress, ReadError,
     csv_table::Table,
-    hip,
+    hip::{
+        self,
+        counters::{Columns, Means},
+    },
     lanes::{Account, Lanes},
     nccl,
 };
@@ -25,6 +28,8 @@ use crate::{
 const COPIES: Option<i64> = Some(1);
 /// Types of the products that a roofline measures, in the order of its columns.
 pub(super) const TYPES: [&str; 4] = ["f16", "bf16", "f32", "f64"];
+/// Most counters of one dispatch; all channels of all blocks of an MI300 are some two thousand.
+const MAX_COUNTERS: usize = 1 << 14;
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
@@ -40,7 +45,9 @@ pub(super) struct Import<'a> {
     /// belong where its kernels are.
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
-    counted: Option<((Option<i64>, i64), KernelSummary)>,
+    counted: Option<((Option<i64>, i64), KernelSummary, Vec<(String, f64)>)>,
+    /// Means of the counters of a table that has a column for each.
+    pub means: Option<Means>,
     /// Calls that ask for copies, and copies.
     copy_calls: u64,
     copies: u64,
@@ -62,6 +69,7 @@ impl<'a> Import<'a> {
             process: None,
             streams: FxHashMap::default(),
             counted: None,
+            means: None,
             copy_calls: 0,
             copies: 0,
             ceilings: Vec::new(),
@@ -134,7 +142,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Adds a kernel; its grid is in work items.
+    /// Adds a kernel, whose grid is in work items; its name and shape.
     pub fn kernel(
         &mut self,
         times: (Ns, Ns),
@@ -143,7 +151,7 @@ impl<'a> Import<'a> {
         correlation: Option<i64>,
         (items, block): ([Option<i64>; 3], [Option<i64>; 3]),
         name: &str,
-    ) {
+    ) -> hip::counters::Key {
         let process = self.process_of(pid);
         let track = self.lanes.queue(&mut *self.sink, process, device, None, queue.unwrap_or(-1));
         if let (Some(device), Some(queue), Some(stream)) = (device, queue, stream)
@@ -152,9 +160,11 @@ impl<'a> Import<'a> {
             self.streams.entry((process, stream)).or_insert((device, queue));
         }
         let (items, block) = (hip::sides(items), hip::sides(block));
-        let detail = KernelDetail { grid: hip::blocks(items, block), block, ..KernelDetail::default() };
+        let grid = hip::blocks(items, block);
+        let detail = KernelDetail { grid, block, ..KernelDetail::default() };
         let name = self.sink.intern(hip::kernel_name(name));
         self.slice(track, times, name, Category::Kernel, correlation, Some(&Detail::Kernel(detail)));
+        (name, grid, block)
     }
 
     /// Notes the number of a dispatch whose row was kept.
@@ -206,21 +216,24 @@ impl<'a> Import<'a> {
         dispatch: (Option<i64>, i64),
         (items, block): (Option<i64>, Option<i64>),
         name: &str,
-        metric: Option<(Metric, f64)>,
+        counter: Option<(&str, f64)>,
     ) {
-        if self.counted.as_ref().is_none_or(|(known, _)| *known != dispatch) {
+        if self.counted.as_ref().is_none_or(|(known, ..)| *known != dispatch) {
             self.end_counters();
             let [items, block] = [items, block].map(|n| hip::sides([n, Some(1), Some(1)]));
             let kernel = self.sink.intern(hip::kernel_name(name));
-            self.counted = Some((dispatch, hip::counted(kernel, times, (hip::blocks(items, block), block))));
+            let summary = hip::counted(kernel, times, (hip::blocks(items, block), block));
+            self.counted = Some((dispatch, summary, Vec::new()));
         }
-        if let Some((_, summary)) = &mut self.counted {
-            summary.metrics.extend(metric);
+        if let Some((.., counters)) = self.counted.as_mut().filter(|(.., counters)| counters.len() < MAX_COUNTERS) {
+            counters.extend(counter.map(|(name, value)| (name.to_owned(), value)));
         }
     }
 
     fn end_counters(&mut self) {
-        if let Some((_, summary)) = self.counted.take() {
+        if let Some((_, mut summary, counters)) = self.counted.take() {
+            let counters = counters.iter().map(|(name, value)| (name.as_str(), *value));
+            hip::counters::add(&mut *self.sink, &mut summary, counters);
             self.sink.summary(summary);
         }
     }
@@ -336,6 +349,7 @@ fn take(
     let Some(kind) = tables::KINDS.get(place) else { return Ok(()) };
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut account = Account::default();
+    import.means = kind.wide.then(|| Means::new(Columns::of(table)));
     table.select(kind.columns);
     while let Some(row) = table.next(progress)? {
         account.read += 1;
@@ -346,6 +360,9 @@ fn take(
         }
     }
     import.end_counters();
+    if let Some(means) = import.means.take() {
+        means.tell(&mut *import.sink, "rocprofv3", &format!("{name}: counters"));
+    }
     account.tell(&mut *import.sink, "rocprofv3", &name, kind.becomes);
     table.tell_damage(&mut *import.sink, "rocprofv3");
     Ok(())

@@ -21,6 +21,8 @@ pub(super) struct Kind {
     pub becomes: &'static str,
     /// Absent for tables that are counted only.
     pub take: Option<Take>,
+    /// Whether it has a column for each counter.
+    pub wide: bool,
 }
 
 const fn kind(
@@ -29,11 +31,11 @@ const fn kind(
     becomes: &'static str,
     take: Take,
 ) -> Kind {
-    Kind { marks, columns, becomes, take: Some(take) }
+    Kind { marks, columns, becomes, take: Some(take), wide: false }
 }
 
 const fn counted(marks: &'static [&'static str], why: &'static str) -> Kind {
-    Kind { marks, columns: &[], becomes: why, take: None }
+    Kind { marks, columns: &[], becomes: why, take: None, wide: false }
 }
 
 /// Every kind of table.
@@ -48,7 +50,10 @@ pub(super) const KINDS: &[Kind] = &[
         call,
     ),
     kind(&["counter_name", "counter_value"], COUNTER, "measurements of kernels", counter),
-    kind(&["gpu_id", "grid_size", "workgroup_size", "start_timestamp"], REPEATED, "kernel", repeated),
+    Kind {
+        wide: true,
+        ..kind(&["gpu_id", "grid_size", "workgroup_size", "start_timestamp"], REPEATED, "kernel", repeated)
+    },
     kind(&["kernel_name", "dispatch_id", "start_timestamp", "end_timestamp"], KERNEL, "kernel", kernel),
     kind(&["direction", "source_agent_id", "start_timestamp"], COPY, "memcpy", copy),
     counted(&["operation", "allocation_size", "start_timestamp"], "not kept: the calls that allocated are host calls"),
@@ -148,7 +153,10 @@ fn repeated(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let [gpu, correlation, items, block] = row.ints(2);
     let total = |n: Option<i64>| [n, n.map(|_| 1), n.map(|_| 1)];
     let device = gpu.and_then(|gpu| import.agents.device(&format!("GPU {gpu}")));
-    import.kernel(times, None, (device, None, None), correlation, (total(items), total(block)), &name);
+    let kernel = import.kernel(times, None, (device, None, None), correlation, (total(items), total(block)), &name);
+    if let Some(means) = &mut import.means {
+        means.add(kernel, times.1.saturating_sub(times.0).max(0), row);
+    }
     import.alone += 1;
     Some(times)
 }
@@ -226,6 +234,6 @@ const COUNTER: &[&str] = &[
 fn counter(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let [start, end, pid, dispatch, items, block] = row.ints(0);
     let (times, name, counter) = ((start?, end?), row.text(6)?, row.text(7)?);
-    import.counter(times, (pid, dispatch?), (items, block), &name, hip::metric(&counter).zip(row.number(8)));
+    import.counter(times, (pid, dispatch?), (items, block), &name, row.number(8).map(|value| (&*counter, value)));
     Some((0, 0))
 }

@@ -38,6 +38,14 @@ fn slices(trace: &Trace) -> Vec<Lane> {
     tracks
 }
 
+/// Kernel, executions, name and value of every counter.
+fn counters(trace: &Trace) -> Vec<(&str, u64, &str, f64)> {
+    let name = |id| trace.strings.get(id);
+    let of = |s: &model::KernelSummary| (s.count, s.kernel, s.counters.clone());
+    let all = trace.summaries.iter().map(of);
+    all.flat_map(|(count, kernel, c)| c.into_iter().map(move |(of, v)| (name(kernel), count, name(of), v))).collect()
+}
+
 const AGENTS: &str = r#""Node_Id","Logical_Node_Id","Agent_Type","Cu_Count","Name","Vendor_Name","Product_Name","Model_Name","Logical_Node_Type_Id"
 0,0,"CPU",0,"AMD EPYC","CPU","AMD EPYC","",0
 2,1,"GPU",304,"gfx942","AMD","AMD Instinct MI300X","aqua",0
@@ -108,6 +116,7 @@ fn the_files_of_a_process_become_one_capture() {
     assert_eq!(trace.stat("rocprofv3.incomplete_row"), 2);
     let counted: Vec<_> = trace.summaries.iter().map(|s| (s.count, s.total, s.metrics.clone())).collect();
     assert_eq!(counted, [(1, Some(2), vec![(model::Metric::L2Hit, 32.5)]), (1, Some(1), Vec::new())]);
+    assert_eq!(counters(&trace), [("scale", 1, "FETCH_SIZE", 10.5), ("scale", 1, "L2CacheHit", 32.5)]);
     let ledger = |table: &str| {
         trace.ledger.iter().find(|row| row.category == table).map(|row| (row.read, row.kept, row.time_ns))
     };
@@ -230,4 +239,30 @@ fn numbers_of_dispatches_without_a_row_are_missing_kernels() {
     };
     assert_eq!(missing(KERNELS), 0);
     assert_eq!(missing(&KERNELS.replace("\"165\"", "\"1100\"")), 935);
+}
+
+/// A column for each counter: means by kernel and shape, for a value of each of two thousand counters and each dispatch is too
+/// much.
+#[test]
+fn counters_of_rocprof_compute_are_means_of_each_kernel() {
+    let table = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,Kernel_Name,Correlation_ID,Kernel_ID,SQ_WAVES,Kernel_ID_1,\
+                 TCC_HIT_sum,TCC_MISS_sum,Start_Timestamp,End_Timestamp\n\
+                 0,0,512,256,a.kd,1,1,4,1,30,10,100.5,300.25\n1,0,512,256,a.kd,2,1,6,1,50,10,400,500\n\
+                 2,0,1024,256,a.kd,3,1,8,1,n/a,,600,700\n3,0,512,256,torn,4,1,8\n";
+    let directory = directory(&[("pmc_perf.csv", table)]);
+    let trace = import(&directory.path().join("pmc_perf.csv")).unwrap();
+    let expected = [
+        ("a", 2, "SQ_WAVES", 5.0),
+        ("a", 2, "TCC_HIT_sum", 40.0),
+        ("a", 2, "TCC_MISS_sum", 10.0),
+        ("a", 1, "SQ_WAVES", 8.0),
+    ];
+    assert_eq!((trace.slice_count(), counters(&trace)), (3, expected.to_vec()));
+    let [first, second] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
+    assert_eq!((first.total, first.range, first.grid), (Some(299), Some((100, 199)), Some([2, 1, 1])));
+    assert_eq!(first.metrics, [(model::Metric::L2Hit, 80.0)]);
+    assert_eq!((second.grid, second.metrics.len()), (Some([4, 1, 1]), 0));
+    let row = trace.ledger.iter().find(|row| row.category == "pmc_perf.csv: counters").unwrap();
+    assert_eq!((row.read, row.kept), (7, 4), "{}", row.note);
+    assert_eq!(trace.stat("rocprofv3.incomplete_row"), 1);
 }

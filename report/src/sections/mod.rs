@@ -4,6 +4,7 @@
 mod answer;
 pub mod buckets;
 mod capture;
+mod counters;
 mod findings;
 mod held;
 mod job;
@@ -82,6 +83,8 @@ pub enum Part {
     Replayed,
     /// What is said of kernels without saying when they ran.
     Summaries,
+    /// What was counted of a kernel, whatever it is.
+    Counters,
     /// What is said of ranks and links in sums.
     JobSums,
     /// The findings.
@@ -104,7 +107,7 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Answer,
         Self::Serving,
         Self::Capture,
@@ -116,6 +119,7 @@ impl Part {
         Self::Limits,
         Self::Replayed,
         Self::Summaries,
+        Self::Counters,
         Self::JobSums,
         Self::Findings,
         Self::Replay,
@@ -151,6 +155,7 @@ impl Part {
             Self::Limits => limits::write(page),
             Self::Replayed => replayed::write(page),
             Self::Summaries => summaries::write(page),
+            Self::Counters => counters::write(page),
             Self::JobSums => job_sums::write(page),
             Self::Findings => findings::write(page),
             Self::Replay => replay::write(page),

@@ -78,7 +78,12 @@ fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
         (Metric::Dram, Text::new("device memory", "显存")),
         (Metric::L2Hit, Text::new("L2 hits", "L2 命中")),
         (Metric::Occupancy, Text::new("occupancy", "占用率")),
+        (Metric::Scalar, Text::new("scalar unit", "标量单元")),
     ];
+    // Only chips that have such a unit tell of it.
+    let told = |metric: Metric| rows.iter().any(|row| row.metrics.iter().any(|(known, _)| *known == metric));
+    let metrics: Vec<(Metric, Text)> =
+        metrics.into_iter().filter(|(metric, _)| *metric != Metric::Scalar || told(*metric)).collect();
     let mut table = Table::new(
         [
             (page.get(Text::new("kernel", "内核")), Align::Left),

@@ -8,6 +8,7 @@ use super::{probes::BEFORE_PROBES, *};
 fn sums(name: &str) -> Trace {
     let mut b = TraceBuilder::new(name, "nsys-stats");
     let (kernel, other, reason) = (b.intern(name), b.intern("other"), b.intern("long_scoreboard"));
+    let counter = b.intern("TCC_HIT[3]");
     b.summary(KernelSummary {
         count: 3,
         total: Some(600),
@@ -19,6 +20,7 @@ fn sums(name: &str) -> Trace {
         block: Some([128, 1, 1]),
         metrics: Metric::ALL.into_iter().zip([0.5, 61.924_661, -0.0]).collect(),
         stalls: vec![(reason, 7.25)],
+        counters: vec![(counter, 4_096.5)],
         ..KernelSummary::of(other, Conditions::Isolated)
     });
     b.finish()
@@ -36,6 +38,8 @@ fn summaries_come_back_on_open() {
     assert_eq!(rows[0], [text("b"), text("run"), Value::Integer(3), Value::Integer(600)]);
     let rows = ask(&path, "SELECT name, reason, value FROM measurements WHERE metric = 'stall'").unwrap().1;
     assert_eq!(rows, vec![vec![text("other"), text("long_scoreboard"), Value::Real(7.25)]; 2]);
+    let rows = ask(&path, "SELECT name, reason, value FROM measurements WHERE metric = 'counter'").unwrap().1;
+    assert_eq!(rows, vec![vec![text("other"), text("TCC_HIT[3]"), Value::Real(4_096.5)]; 2]);
 }
 
 /// Files of the second schema have no place for summaries and open as before.

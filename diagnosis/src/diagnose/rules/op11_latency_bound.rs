@@ -102,6 +102,12 @@ impl Rule for LatencyBound {
                 "采集中没有任何内核被测量；请用 --kernel-metrics 提供内核分析器的测量结果",
             )));
         }
+        if !measured::any(cx, |summary| measured::busiest(summary).is_some()) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "kernels were measured, and nothing that was measured says how busy both compute and memory were",
+                "内核有测量值，但其中没有同时说明计算与访存繁忙程度的数据",
+            )));
+        }
         let found = cx.main_classes().filter_map(|(rank, class)| {
             let finding = share_of_step::of_class(cx, &KIND, rank, class, |step| {
                 reading::accounted(rank, step)

@@ -15,7 +15,7 @@ use crate::{
         relations::{Advice, Relations, Vendors},
         rule::{Context, Doc, Outcome, Rule},
     },
-    i18n::Text,
+    i18n::{Message, Text},
 };
 
 /// Share of a kernel's cycles in which its scalar unit works from which that unit bounds it; limit of a unit's bound in the
@@ -85,6 +85,12 @@ impl Rule for ScalarBound {
     }
 
     fn check(&self, cx: &Context<'_>) -> Outcome {
+        if !measured::any(cx, |summary| summary.metric(Metric::Scalar).is_some()) {
+            return Outcome::Abstain(Message::plain(Text::new(
+                "no counter says how busy the scalar unit was; record with the metrics of the pipes (aic_metrics PipeUtilization)",
+                "没有计数器说明标量单元的繁忙程度；请以流水线指标（aic_metrics PipeUtilization）记录",
+            )));
+        }
         let found = share_of_step::check(cx, &KIND, |rank, _, step| {
             reading::accounted(rank, step)
                 .filter(|(_, op, _)| op.kind == OpKind::Compute)

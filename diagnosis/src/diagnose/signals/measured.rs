@@ -21,6 +21,11 @@ pub fn of<'t>(cx: &Context<'t>, op: &DeviceOp) -> Option<&'t KernelSummary> {
     cx.analysis.measured.of(cx.trace, op)
 }
 
+/// Whether any kernel of the capture was measured in a way that `says` something.
+pub fn any(cx: &Context<'_>, says: impl Fn(&KernelSummary) -> bool) -> bool {
+    cx.analysis.measured.joined.matched > 0 && cx.trace.summaries.iter().any(says)
+}
+
 fn highest(summary: &KernelSummary, metrics: &[Metric]) -> Option<f64> {
     metrics.iter().filter_map(|metric| summary.metric(*metric)).map(|percent| percent / 100.0).reduce(f64::max)
 }

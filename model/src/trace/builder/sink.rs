@@ -26,6 +26,10 @@ const MAX_CATEGORIES: usize = 256;
 /// Most summaries kept: kernels times launch shapes, ranks times steps, pairs of ranks, of which real runs have some
 /// thousands.
 const MAX_SUMMARIES: usize = 1 << 20;
+/// Most values of counters kept of kernels: a profiler that counts a thousand things of a thousand kernels has a million.
+const MAX_COUNTERS: usize = 1 << 21;
+/// Bytes that a value of a counter of a kernel takes.
+const COUNTER: usize = size_of::<(StringId, f64)>();
 /// The row of the ledger for categories beyond [`MAX_CATEGORIES`].
 const FURTHER: &str = "further categories";
 
@@ -184,12 +188,19 @@ impl TraceSink for TraceBuilder {
         self.trace.probes.rows.push(row);
     }
 
-    fn summary(&mut self, summary: KernelSummary) {
+    fn summary(&mut self, mut summary: KernelSummary) {
         if self.meter.is_full() {
             return;
         }
         if self.trace.summaries.len() < MAX_SUMMARIES {
-            self.meter.take(ROW);
+            let counters = summary.counters.len();
+            summary.counters.truncate(MAX_COUNTERS.saturating_sub(self.counters_of_kernels));
+            self.counters_of_kernels += summary.counters.len();
+            if let beyond @ 1.. = counters - summary.counters.len() {
+                let why = "values of counters beside kernels, more than are kept";
+                self.stat("trace.too_many_kernel_counters", Severity::DataLoss, beyond as u64, Some(why));
+            }
+            self.meter.take(ROW + (summary.counters.len() * COUNTER) as u64);
             self.trace.summaries.push(summary);
         } else {
             self.stat("trace.too_many_summaries", Severity::DataLoss, 1, None);

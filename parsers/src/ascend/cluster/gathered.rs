@@ -59,7 +59,7 @@ type Group = (StringId, StringId);
 
 /// Where an entry of a file of communication belongs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<'a> {
+pub(in super::super) struct Entry<'a> {
     pub step: &'a str,
     /// What the file keeps apart: the ranks of a group, or its name.
     pub set: &'a str,
@@ -69,7 +69,7 @@ pub(super) struct Entry<'a> {
 
 /// What was read so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(in super::super) struct Gathered {
     /// Steps, groups and transports, which many entries share.
     names: Strings,
     steps: BTreeMap<(StringId, u32), Vec<(StepPart, Ns)>>,

@@ -74,6 +74,10 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
             direction,
         };
         state.import.task("TASK", &task);
+        if let Some(counters) = compute.and(id).and_then(|id| state.infos.counters.get(&id)) {
+            let blocks = task.blocks.map(i64::from);
+            state.counted.add(task.name, blocks, end.saturating_sub(start), counters);
+        }
         if let Some(part) = part {
             // At level 0 the table of parts does not type them; the task itself has a type at every level.
             let said = state.text(part.task_type);

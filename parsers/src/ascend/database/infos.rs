@@ -1,10 +1,11 @@
 //! What other tables say of a task, by its global id.
 
+use model::Severity;
 use rustc_hash::FxHashMap;
 
 use super::state::{Kept, State};
 use crate::sqlite::page::{
-    Column::{self, Int},
+    Column::{self, Int, Real},
     Page,
 };
 
@@ -35,7 +36,13 @@ pub(super) struct Infos {
     pub compute: FxHashMap<i64, Compute>,
     pub communication: FxHashMap<i64, Communication>,
     pub copies: FxHashMap<i64, Copy>,
+    /// Counters by their numbers in [`State::counted`].
+    pub counters: FxHashMap<i64, Vec<(usize, f64)>>,
+    values: usize,
 }
+
+/// Most values of counters that are kept in mind until their tasks are read: 30 for each of a hundred thousand tasks.
+const MOST_VALUES: usize = 1 << 22;
 
 /// Columns of [`compute`]. `blockNum` is the number of cores where it exists; `blockDim` then refers to a string. In 2023
 /// tasks were tied by `correlationId` and cores stood in `block_dim`.
@@ -102,5 +109,32 @@ pub(super) fn copies(state: &mut State<'_>, page: &Page) -> Kept {
         state.infos.copies.insert(id, (size, operation));
         kept.rows += 1;
     }
+    kept
+}
+
+/// Columns of [`counters`].
+pub(super) const PMU: &[Column] = &[Int("globalTaskId", &[]), Int("name", &[]), Real("value")];
+
+/// `TASK_PMU_INFO`: what the counters of the cores say of a task, a row for each. Times are in ns here, in tables in µs.
+pub(super) fn counters(state: &mut State<'_>, page: &Page) -> Kept {
+    let (mut kept, mut beyond) = (Kept::default(), 0);
+    for row in 0..page.rows {
+        let ([Some(id), Some(name)], Some(value)) = (page.ints(row), page.real(2, row)) else {
+            kept.incomplete += 1;
+            continue;
+        };
+        let number = match state.strings.get(&name) {
+            Some(text) => state.counted.name(text),
+            None => state.counted.name(&format!("#{name}")),
+        };
+        let Some(number) = number.filter(|_| value.is_finite() && state.infos.values < MOST_VALUES) else {
+            beyond += 1;
+            continue;
+        };
+        state.infos.values += 1;
+        state.infos.counters.entry(id).or_default().push((number, value));
+        kept.rows += 1;
+    }
+    state.import.stat("counters_beyond_limit", Severity::Notice, beyond, None);
     kept
 }

@@ -4,7 +4,7 @@ use model::{Clock, Ns, ProcessId, Provenance, Severity, Span, StringId, TraceSin
 use rustc_hash::FxHashMap;
 
 use super::{
-    super::{facts::Facts, import::Import, layout::Layout, told::Told},
+    super::{counters::Counted, facts::Facts, import::Import, layout::Layout, told::Told},
     infos::Infos,
 };
 
@@ -37,6 +37,7 @@ pub(super) struct State<'a> {
     pub levels: FxHashMap<i64, String>,
     pub data_types: FxHashMap<i64, String>,
     pub infos: Infos,
+    pub counted: Counted,
     pub facts: Facts,
     /// Product names by device.
     pub products: FxHashMap<i64, String>,
@@ -65,6 +66,7 @@ impl<'a> State<'a> {
             levels: FxHashMap::default(),
             data_types: FxHashMap::default(),
             infos: Infos::default(),
+            counted: Counted::default(),
             facts,
             products: FxHashMap::default(),
             ranks: FxHashMap::default(),
@@ -170,6 +172,7 @@ impl<'a> State<'a> {
         let products = std::mem::take(&mut self.products);
         self.import.settle(&|device| products.get(&i64::from(device)).cloned(), self.facts.world);
         self.facts.tell(self.import.sink);
+        self.counted.tell(self.import.sink);
         let sink = &mut *self.import.sink;
         sink.manifest("ascend.form", "database", Provenance::Observed);
         if let Some(schema) = &self.schema {

@@ -83,3 +83,54 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) I
     }
     assert!(!kept.is_empty(), "a file cut near its end still gives something");
 }
+
+/// One collective after the other, as `communication.json` has them.
+fn collectives(names: &[&str]) -> String {
+    let one = |name: &&str| {
+        format!(
+            r#""{name}": {{"Communication Time Info": {{"Start Timestamp(us)": 1736408883000040.0, "Elapse Time(ms)": 0.025, "Transit Time(ms)": 0.005, "Wait Time(ms)": 0.02}}}}"#
+        )
+    };
+    format!(r#"{{"step1": {{"collective": {{{}}}}}}}"#, names.iter().map(one).collect::<Vec<_>>().join(",\n"))
+}
+
+const ANALYSIS: &str = "CREATE TABLE CommAnalyzerTime (hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC, elapse_time NUMERIC, transit_time NUMERIC, wait_time NUMERIC);
+INSERT INTO CommAnalyzerTime VALUES ('hcom_allReduce__1_0_1','g',1736408883000040.0,0.025,0.005,0.02),('hcom_allReduce__1_1_1','g',1736408883000140.0,0.025,0.005,0.02),('hcom_allReduce__1_2_1','g',1736408883000240.0,0.025,0.005,0.02);";
+
+/// D8: what was cut sent people in a circle, to an export that there is already.
+#[test]
+fn of_a_rank_of_sums_what_is_whole_is_read_and_what_is_torn_is_named() {
+    const RANK: &str = "rank3_ascend_pt";
+    let whole = collectives(&["hcom_allReduce__1_0_1@g", "hcom_allReduce__1_1_1@g", "hcom_allReduce__1_2_1@g"]);
+    let torn = &whole[..whole.len() - 40];
+    let json = format!("{RANK}/ASCEND_PROFILER_OUTPUT/communication.json");
+    let database = format!("{RANK}/ASCEND_PROFILER_OUTPUT/analysis.db");
+    let collectives =
+        |trace: &Trace| rows(trace, TrackKind::DeviceQueue).iter().filter(|row| row.1.starts_with("hcom_")).count();
+
+    let both = Output::new().file(&json, torn).database(&database, ANALYSIS);
+    let trace = read(&both.path(RANK));
+    assert_eq!((collectives(&trace), trace.stat("ascend.read_instead")), (3, 1));
+    let told = trace.stats.iter().find(|stat| stat.name == "ascend.read_instead").unwrap().example.clone().unwrap();
+    assert!(told.starts_with("communication.json: ") && told.ends_with("analysis.db was read instead"), "{told}");
+
+    let alone = Output::new().file(&json, torn);
+    let trace = read(&alone.path(RANK));
+    assert_eq!((collectives(&trace), trace.stat("ascend.damaged_file")), (2, 1));
+
+    let nothing = Output::new().file(&json, &torn[..60]);
+    let told = try_read(&nothing.path(RANK)).unwrap_err().to_string();
+    assert!(told.contains("communication.json: EOF") && !told.contains("raw data"), "{told}");
+
+    let steps = Output::new().file(
+        &format!("{RANK}/ASCEND_PROFILER_OUTPUT/step_trace_time.csv"),
+        "Step,Computing,Communication(Not Overlapped)\n1,2,3\n",
+    );
+    let told = try_read(&steps.path(RANK)).unwrap_err().to_string();
+    assert!(told.contains("found only step_trace_time.csv") && told.contains("analysis.db"), "{told}");
+
+    let empty = Output::new().file("other.txt", "");
+    std::fs::create_dir(empty.path(RANK)).unwrap();
+    let told = try_read(&empty.path(RANK)).unwrap_err().to_string();
+    assert!(told.contains("found no file of it") && !told.contains("raw data"), "{told}");
+}

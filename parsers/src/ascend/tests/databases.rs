@@ -172,3 +172,23 @@ fn words_of_a_database_are_no_records() {
     assert_eq!(trace.ledger.iter().filter(words).count(), 0);
     assert_eq!(ledger(&trace, "CANN_API").0, 1);
 }
+
+/// Counters of single tasks say of a database what columns beside the kernels say of a table.
+#[test]
+fn counters_of_tasks_are_measurements_of_their_kernels() {
+    let pmu = "CREATE TABLE TASK_PMU_INFO (globalTaskId INTEGER, name INTEGER, value NUMERIC);
+        INSERT INTO STRING_IDS VALUES (50,'aiv_total_time'),(51,'aiv_scalar_ratio'),(52,'aiv_vec_ratio'),(53,'aiv_mte2_ratio'),(54,'aiv_icache_miss_rate');
+        INSERT INTO TASK_PMU_INFO VALUES (100,50,9000.5),(100,51,0.99),(100,52,0.01),(100,53,0.25),(100,54,0),(101,51,0.5),(100,51,NULL),(9,51,1);";
+    let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{STRINGS}{NOW}{pmu}"));
+    let trace = read(&output.path("ascend_pytorch_profiler_3.db"));
+    let [kernel] = trace.summaries.as_slice() else { panic!("{:?}", trace.summaries) };
+    assert_eq!((trace.strings.get(kernel.kernel), kernel.total), ("aclnnAdd_AddAiCore_Add", Some(10_000)));
+    assert_eq!((kernel.grid, kernel.conditions), (Some([40, 1, 1]), model::Conditions::Counted));
+    let percent = |metric| kernel.metric(metric).map(f64::round);
+    assert_eq!(percent(model::Metric::Scalar).zip(percent(model::Metric::Memory)), Some((99.0, 25.0)));
+    let counters: Vec<_> = kernel.counters.iter().map(|(name, value)| (trace.strings.get(*name), *value)).collect();
+    let expected = [("aiv_total_time", 9_000.5), ("aiv_scalar_ratio", 0.99), ("aiv_vec_ratio", 0.01)];
+    assert_eq!(counters[..3], expected);
+    assert_eq!(counters.len(), 5);
+    assert_eq!(ledger(&trace, "TASK_PMU_INFO"), (8, 7, 0));
+}
