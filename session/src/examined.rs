@@ -120,7 +120,7 @@ impl Session {
     /// Analyses every capture and adds to its manifest what it shows of its run.
     ///
     /// # Errors
-    /// A capture of more ranks than a report has room for, and a rank that no capture has; [`Error::Cancelled`].
+    /// A capture of more ranks than a report has room for, and a rank or steps that no capture has; [`Error::Cancelled`].
     pub fn examine(self, options: &Options) -> Result<Examined, Error> {
         let Self { captures, packs, model, cancel, .. } = self;
         let options = &Options { model: model.or_else(|| options.model.clone()), ..options.clone() };
@@ -135,6 +135,9 @@ impl Session {
                 Some(rank) => Err(Error::Request(format!(
                     "no capture has device work of rank {rank}; leave --rank out to see the ranks"
                 ))),
+                None if let Some(why) = options.steps.and_then(|asked| no_such_steps(&captures, asked)) => {
+                    Err(Error::Request(why))
+                }
                 None => Ok(Examined { captures, packs: packs.clone(), cancel: cancel.clone() }),
             }
         })
@@ -152,6 +155,16 @@ impl Session {
         };
         self.captures.into_iter().map(complete).collect()
     }
+}
+
+/// Why none of the steps that were asked for is there, where captures have steps at all.
+fn no_such_steps(captures: &[Capture], (from, to): (u32, u32)) -> Option<String> {
+    let steps = || captures.iter().flat_map(|capture| &capture.analysis.ranks).flat_map(|rank| &rank.steps);
+    let (first, last) = (steps().map(|step| step.index).min()?, steps().map(|step| step.index).max()?);
+    let asked = if from == to { format!("step {from}") } else { format!("step {from} to {to}") };
+    let source = captures.first().map(|capture| capture.trace.source.as_str()).unwrap_or_default();
+    (from > last || to < first)
+        .then(|| format!("'{source}' has no {asked}; it has the steps {first} to {last}, so choose among these"))
 }
 
 fn examine(trace: Trace, packs: &Packs, options: &Options) -> Result<Capture, Error> {

@@ -184,3 +184,20 @@ fn the_program_tells_of_its_own_work_on_stderr_in_a_file_and_as_a_capture() {
     let stopped = strato(&["diagnose", "none.json", "--self-trace", "none/self.strato"], directory.path());
     assert!(code(&stopped) == 3 && err(&stopped).contains("none.json"), "{}", err(&stopped));
 }
+
+/// Steps that a capture does not have were "record A again".
+#[test]
+fn steps_that_are_not_there_are_refused_with_those_that_are() {
+    let sample = crate::common::samples().join("launch-bound-eager.json.gz");
+    let sample = sample.to_str().unwrap();
+    for arguments in [
+        &["diagnose", sample, "--steps", "900..901"][..],
+        &["diff", sample, sample, "--steps", "900..901"],
+        &["diff", sample, sample, "--iteration", "9999"],
+    ] {
+        let out = strato(arguments, std::path::Path::new("."));
+        let told = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{told}");
+        assert!(told.contains("it has the steps 0 to "), "{told}");
+    }
+}

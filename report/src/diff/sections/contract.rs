@@ -74,11 +74,20 @@ pub(super) fn reasons(page: &mut DiffPage<'_>) {
     }
 }
 
+/// What remains where no declaration and no setting helps.
+const OTHER_WORK: Text = Text::new(
+    "run both sides on the same work and record them again; `--work-differs` compares them by unit of work instead, and `--force` shows the numbers of both under a banner",
+    "让两侧执行相同的工作后重新采集；也可用 `--work-differs` 按单位工作量比较，或用 `--force` 在醒目提示下显示两侧数字",
+);
+
 /// What would make the pair comparable; nothing where it is.
 pub(super) fn changes(page: &mut DiffPage<'_>) {
     let contract = &page.capture.contract;
     if contract.verdict() == Verdict::NotComparable {
-        let changes: Vec<Inlines> = contract.changes(MAIN).iter().map(|change| changed(page, change)).collect();
+        let mut changes: Vec<Inlines> = contract.changes(MAIN).iter().map(|change| changed(page, change)).collect();
+        if changes.is_empty() {
+            changes.push(page.get(OTHER_WORK));
+        }
         page.title(page.get(Text::new("The smallest change", "最小改动")));
         page.list(changes);
         let open = page.capture.contract.open(MAIN);
