@@ -199,7 +199,7 @@ impl<'r> Importer<'r> {
         }
         let Some(first) = traces.first_mut() else {
             let why = failed.into_iter().chain(declined).chain(no_run).next();
-            return Err(why.unwrap_or_else(|| nothing_in(path)).into());
+            return Err(why.unwrap_or_else(|| nothing_in(path, &foreign)).into());
         };
         self.unread.borrow_mut().extend(failed.iter().map(ToString::to_string));
         let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
@@ -289,13 +289,18 @@ fn some_of(files: &[&Path], directory: &Path) -> Option<String> {
     (!names.is_empty()).then_some(names)
 }
 
-fn nothing_in(path: &Path) -> ReadError {
-    let known = parsers::REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+/// The error of a directory whose files are of no known format.
+fn nothing_in(path: &Path, files: &[&Path]) -> ReadError {
+    let found = match some_of(files, path) {
+        Some(names) => format!("found only files that are none ({names})"),
+        None => "found no file".to_owned(),
+    };
+    let known = parsers::readable().collect::<Vec<_>>().join(", ");
     ReadError::Malformed {
         path: path.to_owned(),
         place: Place::File,
-        expected: format!("a trace of a known format ({known}) in this directory"),
-        next: "name the directory that the profiler wrote to, or a trace file".to_owned(),
+        expected: format!("a trace of a known format in this directory, {found}"),
+        next: format!("name the directory that the profiler wrote to, or a trace file; the formats are {known}"),
     }
 }
 
@@ -316,7 +321,8 @@ mod tests {
         let line = "hy-smi: all is well\n";
         std::fs::write(directory.path().join("a.txt"), line).unwrap();
         let refused = || open(directory.path()).unwrap_err().to_string();
-        assert!(refused().contains("known format"), "{}", refused());
+        assert!(refused().contains("found only files that are none (a.txt)"), "{}", refused());
+        assert!(!refused().contains("not-read"), "{}", refused());
         std::fs::write(directory.path().join("b.txt"), PRINTED).unwrap();
         assert!(refused().contains("what npu-smi prints"), "{}", refused());
     }
