@@ -59,7 +59,7 @@ pub fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) ->
 }
 
 fn unknown(path: &Path) -> ReadError {
-    let known = REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+    let known = crate::readable().collect::<Vec<_>>().join(", ");
     ReadError::UnknownFormat { path: path.into(), known }
 }
 

@@ -145,6 +145,13 @@ pub const REGISTRY: &[Format] = &[
     not_read::FORMAT,
 ];
 
+/// The ids of the formats that are read, in the order of [`REGISTRY`]: without those that only say of a file what it is and what
+/// to give instead.
+pub fn readable() -> impl Iterator<Item = &'static str> {
+    let declined = [ascend::DECLINED_FORMAT.id, not_read::FORMAT.id];
+    REGISTRY.iter().map(|format| format.id).filter(move |id| !declined.contains(id))
+}
+
 /// The format with this id.
 pub fn format(id: &str) -> Option<&'static Format> {
     REGISTRY.iter().find(|f| f.id == id)

@@ -35,7 +35,7 @@ const AGAIN: &str = "record again with the profiler of MindSpore 2.0 or later, o
                      'msprof --export=on --output=PROF_DIR' and give PROF_DIR";
 
 /// Every kind.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind {
         is: |head| sure(head.bytes.starts_with(b"NVR\0"), Match::Named),
         what: "a report of Nsight Compute",
@@ -68,6 +68,12 @@ const KINDS: [Kind; 7] = [
         why: "its device work has no devices and queues that other sources share, and its times are floats of a quarter of a \
               microsecond",
         next: "record the run with the profiler of PyTorch (ProfilerActivity.CPU and ProfilerActivity.XPU) and give its trace",
+    },
+    Kind {
+        is: topology,
+        what: "the topology of a machine as npu-smi or nvidia-smi prints it",
+        why: "it says how devices are connected and nothing of a run",
+        next: "give the trace, log or result of a run",
     },
     Kind {
         is: slice,
@@ -128,6 +134,16 @@ fn unitrace(head: &Head<'_>) -> Match {
     const ARROWS: [&[u8]; 3] = [b"Flow_H2D_", b"Flow_D2H_", b"CL_Flow_"];
     let own = |cat: &[u8]| cat == b"gpu_op" || ARROWS.iter().any(|arrow| cat.starts_with(arrow));
     sure(member::has_key(head.bytes, "ph") && member::texts(head.bytes, "cat").any(own), Match::Named)
+}
+
+/// `npu-smi info -t topo` and `nvidia-smi topo -m`: a row and a column for each device, and the processors near it.
+fn topology(head: &Head<'_>) -> Match {
+    let text = String::from_utf8_lossy(head.bytes.get(..1024.min(head.bytes.len())).unwrap_or_default());
+    let is_header = |line: &str| {
+        let first = line.split_whitespace().next();
+        matches!(first, Some("NPU0" | "GPU0")) && line.contains("CPU Affinity")
+    };
+    sure(text.lines().any(is_header), Match::Certain)
 }
 
 /// A raw slice (`stars_soc.data.0.slice_0`): bytes that are no text, under the name that msprof gives them.
@@ -202,6 +218,12 @@ mod tests {
                 br#"{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"zeCommandListAppendLaunchKernel","ts":1.5,"dur":2,"pid":1,"tid":1,"args":{"id":"7"}},{"ph":"X","cat":"gpu_op","name":"gemm[SIMD32 {8; 1; 1} {256; 1; 1}]","ts":4.25,"dur":3,"pid":2,"tid":3,"args":{"id":"7"}}]}"#,
                 "a timeline of Intel's unitrace",
                 "ProfilerActivity.XPU",
+            ),
+            (
+                "topo.txt",
+                b"        NPU0    NPU1  CPU Affinity\nNPU0     X      PXB   144-167\n",
+                "the topology of a machine",
+                "result of a run",
             ),
             ("stars_soc.data.0.slice_0", b"\x01\0\x02\0", "raw data of msprof", "msprof --export=on --output=PROF_DIR"),
         ] {

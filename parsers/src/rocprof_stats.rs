@@ -19,6 +19,11 @@ pub const FORMAT: Format =
 
 /// Columns that only these tables have together.
 const MARKS: &[&str] = &["name", "calls", "totaldurationns", "averagens", "percentage"];
+/// Columns of `pmc_kernel_top.csv`, the same sums as rocprof-compute writes them.
+const TOP_MARKS: &[&str] = &["kernel_name", "count", "sum(ns)", "pct"];
+/// Columns of [`TOP_MARKS`] that are read.
+const TOP: Columns<'_> =
+    Columns { name: "kernel_name", count: "count", total: "sum(ns)", shortest: "", longest: "", grid: "", block: "" };
 /// Columns that are read.
 const COLUMNS: Columns<'_> = Columns {
     name: "name",
@@ -37,13 +42,18 @@ fn lead(path: &Path) -> Option<PathBuf> {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    if csv_table::has_all(&csv_table::first_header(head.bytes), MARKS) { Match::Certain } else { Match::No }
+    let header = csv_table::first_header(head.bytes);
+    // The tables of rocprof-compute are one capture where what ran is among them.
+    let of_top = csv_table::has_all(&header, TOP_MARKS) && !head.path.with_file_name("pmc_perf.csv").is_file();
+    if of_top || csv_table::has_all(&header, MARKS) { Match::Certain } else { Match::No }
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS))?;
+    let of_top = |header: &[String]| csv_table::has_all(header, TOP_MARKS);
+    let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS) || of_top(header))?;
+    let columns = if of_top(table.header()) { TOP } else { COLUMNS };
     let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kernel };
-    kernel_sums::read(&mut table, &sums, COLUMNS, sink, options.progress)?;
+    kernel_sums::read(&mut table, &sums, columns, sink, options.progress)?;
     hip::manifest(sink, "amd", "rocprof, sums only");
     Ok(())
 }
@@ -66,6 +76,20 @@ mod tests {
         let mut builder = TraceBuilder::new("t", "rocprof-stats");
         read(&path, &mut builder, &crate::ReadOptions::default()).unwrap();
         builder.finish()
+    }
+
+    /// Sums of rocprof-compute on their own were a table of which nothing could be kept.
+    #[test]
+    fn sums_of_rocprof_compute_are_sums_where_what_ran_is_not_beside_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pmc_kernel_top.csv");
+        let text = "Kernel_Name,Count,Sum(ns),Mean(ns),Median(ns),Pct\n\"gemm<64u, 8u>(int)\",150,4358035.07,29053.5,28900.3,83.7\n";
+        std::fs::write(&path, text).unwrap();
+        let mut builder = TraceBuilder::new("t", "");
+        assert_eq!(crate::detect::read(&path, &mut builder, &crate::ReadOptions::default()).unwrap().id, FORMAT.id);
+        assert_eq!(sums(&builder.finish()), [("gemm<64u, 8u>(int)", 150, Some(4_358_035), None)]);
+        std::fs::write(directory.path().join("pmc_perf.csv"), "").unwrap();
+        assert_eq!(matches(&Head::new(&path, text.as_bytes())), Match::No);
     }
 
     /// Name, count, total and range.

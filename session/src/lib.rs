@@ -29,6 +29,7 @@ pub mod declaration;
 mod error;
 mod examined;
 pub mod job;
+mod kept;
 mod open;
 mod pair;
 pub mod progress;

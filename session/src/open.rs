@@ -14,7 +14,7 @@ use diagnosis::{analysis::graph_capture, platform::Packs};
 use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError, ReadOptions, log::Patterns};
 
-use crate::{Error, Reading, attach, job, progress, progress::Stage};
+use crate::{Error, Reading, attach, job, kept, progress, progress::Stage};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
@@ -115,7 +115,12 @@ impl<'r> Importer<'r> {
                 traces.push(self.file(path)?);
             }
         }
-        Ok(job::join(traces))
+        let mut traces = job::join(traces);
+        // Facts beside a run are part of it; on their own they are none.
+        if traces.iter().all(kept::holds_no_run) {
+            self.unread.borrow_mut().extend(traces.iter_mut().filter_map(kept::no_run));
+        }
+        Ok(traces)
     }
 
     /// Reads one trace file.
@@ -150,19 +155,8 @@ impl<'r> Importer<'r> {
         let Some(format) = read.transpose()? else { return Err(Error::Cancelled) };
         let mut trace = builder.finish();
         trace.format = format.id.to_owned();
-        if holds_nothing(&trace) {
-            let sentence = format!(
-                "'{}' was read as {} and nothing in it could be kept; see what the import says of its rows, and record or export it again",
-                path.display(),
-                format.id
-            );
-            trace.stats.push(ImportStat {
-                name: "import.nothing_kept".to_owned(),
-                severity: Severity::Error,
-                count: 1,
-                example: Some(sentence.clone()),
-            });
-            self.unread.borrow_mut().push(sentence);
+        if kept::holds_nothing(&trace) {
+            self.unread.borrow_mut().push(kept::nothing(path, &mut trace));
         }
         Ok(trace)
     }
@@ -205,7 +199,7 @@ impl<'r> Importer<'r> {
         }
         let Some(first) = traces.first_mut() else {
             let why = failed.into_iter().chain(declined).chain(no_run).next();
-            return Err(why.unwrap_or_else(|| nothing_in(path)).into());
+            return Err(why.unwrap_or_else(|| nothing_in(path, &foreign)).into());
         };
         self.unread.borrow_mut().extend(failed.iter().map(ToString::to_string));
         let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
@@ -256,16 +250,6 @@ impl<'r> Importer<'r> {
     }
 }
 
-/// Whether nothing of a source was kept: no event, no sum, no measurement, no sample, and no row that became a fact.
-fn holds_nothing(trace: &Trace) -> bool {
-    trace.slice_count() == 0
-        && trace.summaries.is_empty()
-        && trace.job_sums.is_empty()
-        && trace.probes.rows.is_empty()
-        && trace.counters.iter().all(|counter| counter.t.is_empty())
-        && trace.ledger.iter().all(|row| row.kept == 0)
-}
-
 /// What reading unwinds with where captures take as much memory as they may.
 struct Reached;
 
@@ -305,13 +289,18 @@ fn some_of(files: &[&Path], directory: &Path) -> Option<String> {
     (!names.is_empty()).then_some(names)
 }
 
-fn nothing_in(path: &Path) -> ReadError {
-    let known = parsers::REGISTRY.iter().map(|f| f.id).collect::<Vec<_>>().join(", ");
+/// The error of a directory whose files are of no known format.
+fn nothing_in(path: &Path, files: &[&Path]) -> ReadError {
+    let found = match some_of(files, path) {
+        Some(names) => format!("found only files that are none ({names})"),
+        None => "found no file".to_owned(),
+    };
+    let known = parsers::readable().collect::<Vec<_>>().join(", ");
     ReadError::Malformed {
         path: path.to_owned(),
         place: Place::File,
-        expected: format!("a trace of a known format ({known}) in this directory"),
-        next: "name the directory that the profiler wrote to, or a trace file".to_owned(),
+        expected: format!("a trace of a known format in this directory, {found}"),
+        next: format!("name the directory that the profiler wrote to, or a trace file; the formats are {known}"),
     }
 }
 
@@ -332,7 +321,8 @@ mod tests {
         let line = "hy-smi: all is well\n";
         std::fs::write(directory.path().join("a.txt"), line).unwrap();
         let refused = || open(directory.path()).unwrap_err().to_string();
-        assert!(refused().contains("known format"), "{}", refused());
+        assert!(refused().contains("found only files that are none (a.txt)"), "{}", refused());
+        assert!(!refused().contains("not-read"), "{}", refused());
         std::fs::write(directory.path().join("b.txt"), PRINTED).unwrap();
         assert!(refused().contains("what npu-smi prints"), "{}", refused());
     }
@@ -360,6 +350,24 @@ mod tests {
         let own = Reading { packs: vec![directory.path().to_owned()], ..Reading::default() }.packs().unwrap();
         let line = b"mine took 3.5 ms";
         assert!(!own.is_embedded() && patterns(&own).unwrap().know(line) && !patterns(&a).unwrap().know(line));
+    }
+
+    /// Facts of the machine are no run: a table of them on its own ended as if all was well.
+    #[test]
+    fn facts_without_a_run_are_told_and_beside_one_they_are_part_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("sysinfo.csv", "workload_name,gpu_arch,cu_per_gpu,gpu_model\nx,gfx942,304,MI300X_A1\n");
+        let told = || {
+            let (reading, packs) = (Reading::default(), Packs::embedded().unwrap());
+            let importer = Importer::new(&reading, &packs).unwrap();
+            importer.open(&[directory.path().to_owned()]).unwrap();
+            importer.into_unread()
+        };
+        let [sentence] = told().try_into().unwrap();
+        assert!(sentence.contains("sysinfo.csv") && sentence.contains("only facts from 1 rows"), "{sentence}");
+        write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
+        assert_eq!(told(), Vec::<String>::new());
     }
 
     #[test]

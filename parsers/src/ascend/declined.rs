@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// Words that all stand in the first bytes of a kind of file, and what such a file holds.
-const KINDS: [(&[&str], &str); 12] = [
+const KINDS: [(&[&str], &str); 14] = [
     (&["Computing,Communication(Not Overlapped),Overlapped"], "sums of the parts of each step"),
     (&["Level,API Name,Time(us),Count"], "sums of the host's calls"),
     (&["Name,Input Shapes,Call Stack,Host Self Duration(us)"], "sums of the framework's operators"),
@@ -29,6 +29,9 @@ const KINDS: [(&[&str], &str); 12] = [
     (&["\"Communication Time Info\"", "\"Elapse Time(ms)\""], "sums of each collective"),
     (&["\"Transport Type\"", "\"Transit Size(MB)\""], "bytes and bandwidth of each pair of ranks"),
     (&["\"collective\"", "\"p2p\"", "[["], "the ranks of each communication group"),
+    // What torch_npu notes beside a capture: profiler_metadata.json, profiler_info_RANK.json.
+    (&["\"ENV_VARIABLES\"", "\"ASCEND_GLOBAL_LOG_LEVEL\""], "the process groups and settings of a rank"),
+    (&["\"common_config\"", "\"experimental_config\""], "the settings of a profiler"),
     // What the tests of msprof compare with: test by test, operators with their shapes and the mean of each, µs.
     (&["{\"test_", "AicMetrics", "\": {\""], "mean times of operators, without how often each ran"),
 ];

@@ -121,7 +121,7 @@ fn unknown_files_are_named_up_to_a_limit() {
 }
 
 /// The first bytes of each kind of file that holds sums only.
-const DECLINED: [(&str, &str, &str); 13] = [
+const DECLINED: [(&str, &str, &str); 15] = [
     ("step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped\n2,1,2,3\n", "parts of each step"),
     ("api_statistic.csv", "Device_id,Level,API Name,Time(us),Count,Avg(us)\nhost,acl,x,1,1,1\n", "host's calls"),
     ("operator_details.csv", "Name,Input Shapes,Call Stack,Host Self Duration(us)\na,,,1\n", "framework's operators"),
@@ -145,6 +145,16 @@ const DECLINED: [(&str, &str, &str); 13] = [
         "op_meantime_baseline_910.json",
         r#"{"test_LlcIsCapacity_AicMetricsIsMemory": {"Conv2D-1,1,2-1": 164.4401}}"#,
         "mean times",
+    ),
+    (
+        "profiler_metadata.json",
+        r#"{"distributed_args": {"rank": 0}, "ENV_VARIABLES": {"ASCEND_GLOBAL_LOG_LEVEL": ""}, "parallel_group_info": {}}"#,
+        "process groups",
+    ),
+    (
+        "profiler_info_0.json",
+        r#"{"config": {"common_config": {"activities": []}, "experimental_config": {}}, "rank_id": 0}"#,
+        "settings of a profiler",
     ),
     ("analysis.db", "SQLite", "steps and collectives"),
 ];

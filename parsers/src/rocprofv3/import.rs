@@ -30,6 +30,8 @@ const COPIES: Option<i64> = Some(1);
 pub(super) const TYPES: [&str; 4] = ["f16", "bf16", "f32", "f64"];
 /// Most counters of one dispatch; all channels of all blocks of an MI300 are some two thousand.
 const MAX_COUNTERS: usize = 1 << 14;
+/// Files that an error names.
+const NAMED: usize = 4;
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
@@ -317,6 +319,17 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>
         }
     }
     opened.sort_by(|a, b| (a.0.as_str(), a.1).cmp(&(b.0.as_str(), b.1)));
+    if !opened.is_empty()
+        && opened.iter().all(|(_, place, ..)| tables::KINDS.get(*place).is_none_or(|k| k.take.is_none()))
+    {
+        let names: Vec<_> = opened.iter().filter_map(|(.., file, _)| file.path.file_name()).take(NAMED).collect();
+        let names = names.iter().map(|name| name.to_string_lossy()).collect::<Vec<_>>().join(", ");
+        return Err(ReadError::Declined {
+            path: path.to_owned(),
+            holds: format!("names, sums or allocations beside a run ({names})"),
+            next: "give the directory with the table of what ran: pmc_perf.csv or *_kernel_trace.csv".to_owned(),
+        });
+    }
     let mut current = None;
     for (prefix, place, file, mut table) in opened {
         if current.as_ref() != Some(&prefix) {

@@ -266,3 +266,10 @@ fn counters_of_rocprof_compute_are_means_of_each_kernel() {
     assert_eq!((row.read, row.kept), (7, 4), "{}", row.note);
     assert_eq!(trace.stat("rocprofv3.incomplete_row"), 1);
 }
+
+#[test]
+fn tables_beside_a_run_are_declined_where_it_is_not_there() {
+    let directory = directory(&[("pmc_dispatch_info.csv", "Dispatch_ID,Kernel_Name,GPU_ID\n0,a,0\n")]);
+    let told = import(&directory.path().join("pmc_dispatch_info.csv")).unwrap_err().to_string();
+    assert!(told.contains("pmc_dispatch_info.csv") && told.contains("give the directory with"), "{told}");
+}
