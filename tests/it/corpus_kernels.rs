@@ -80,7 +80,10 @@ fn the_views_of_every_imported_capture_hold_every_kernel_and_copy() {
     let (mut imported, mut checked) = (0, 0);
     for file in files(&corpus) {
         let out = strato(&["import", file.to_str().unwrap(), "-o", capture.to_str().unwrap(), "--quiet"]);
-        assert_eq!(out.status.code(), Some(0), "{}: {}", file.display(), String::from_utf8_lossy(&out.stderr));
+        let told = String::from_utf8_lossy(&out.stderr);
+        // Facts without anything that ran are kept, and end as what could not be read.
+        let only_facts = out.status.code() == Some(3) && told.contains("only facts");
+        assert!(only_facts || out.status.code() == Some(0), "{}: {told}", file.display());
         imported += 1;
         let trace = common::read(&file);
         let kernels = view(&capture, "kernels");

@@ -48,6 +48,9 @@ struct Call {
     weighed: bool,
 }
 
+/// A rank's part of a collective, and how long it took.
+type Part = (usize, Call, Ns);
+
 /// The collectives of one group as each rank recorded them.
 #[derive(Default)]
 struct Recorded {
@@ -113,7 +116,7 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
     let mut send = None;
     let mut symbols: FxHashMap<(StringId, Option<i64>), u32> = FxHashMap::default();
     let mut shapes: FxHashMap<StringId, Shape> = FxHashMap::default();
-    let mut rooted: BTreeMap<(Option<StringId>, i64, u32), Vec<(usize, Call, Ns)>> = BTreeMap::new();
+    let mut rooted: BTreeMap<(Option<StringId>, i64, u32), Vec<Part>> = BTreeMap::new();
     let mut one_sided = 0;
     let pipeline =
         trace.manifest.value("parallel.pp").and_then(|v| v.trim().parse::<u32>().ok()).is_some_and(|n| n > 1);
@@ -171,7 +174,7 @@ const AT_ONCE: Ns = 50;
 
 /// Whether all ranks left a broadcast, or a reduction to one rank, together, as the clocks say that they recorded it with: HCCL's
 /// have no buffer by which the sender could go on. Clocks that are apart do not say it.
-fn left_together(members: &[(usize, Call, Ns)]) -> bool {
+fn left_together(members: &[Part]) -> bool {
     let ends = || members.iter().map(|(_, call, _)| call.item.end);
     let (Some(first), Some(last)) = (ends().min(), ends().max()) else { return false };
     let longest = members.iter().map(|(.., dur)| *dur).max().unwrap_or(0);
@@ -186,6 +189,9 @@ fn description<'a>(trace: &'a Trace, op: &DeviceOp) -> Option<&'a CollectiveCall
         _ => None,
     }
 }
+
+/// Members by kind, those whose payload is known first.
+type Kinds = BTreeMap<(bool, u32), Vec<Member>>;
 
 /// Members of one instance, and its kind.
 type Found = (u32, Vec<Member>);
@@ -202,7 +208,7 @@ fn by_number_or_order(job: &mut Job, name: Option<String>, recorded: Recorded) {
 /// Calls of one number and name; of several payloads each is an instance of its own. Files of sums do not say the payload: what they
 /// tell belongs to the instance that was weighed elsewhere.
 fn by_sequence(recorded: &Recorded) -> Vec<Found> {
-    let mut found: BTreeMap<(i64, StringId, u32), BTreeMap<(bool, u32), Vec<Member>>> = BTreeMap::new();
+    let mut found: BTreeMap<(i64, StringId, u32), Kinds> = BTreeMap::new();
     for (rank, calls) in &recorded.calls {
         let mut seen: FxHashMap<(i64, StringId), u32> = FxHashMap::default();
         for call in calls {

@@ -35,6 +35,9 @@ const NAMED: usize = 4;
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
+/// The process of a dispatch, where the table says it, and its number; its kernel; its counters so far.
+type Counted = ((Option<i64>, i64), KernelSummary, Vec<(String, f64)>);
+
 /// An import under way.
 pub(super) struct Import<'a> {
     pub sink: &'a mut dyn TraceSink,
@@ -47,7 +50,7 @@ pub(super) struct Import<'a> {
     /// belong where its kernels are.
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
-    counted: Option<((Option<i64>, i64), KernelSummary, Vec<(String, f64)>)>,
+    counted: Option<Counted>,
     /// Means of the counters of a table that has a column for each.
     pub means: Option<Means>,
     /// Calls that ask for copies, and copies.
