@@ -88,7 +88,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let head = if path.is_file() { crate::container::head(path, HEAD)? } else { Vec::new() };
     if visual::matches(&head) {
         visual::read(path, sink, options.progress)?;
-    } else if path.is_dir() && basic_in(path).is_none() {
+    } else if path.is_dir() && basic_in(path).is_none() && !visuals_in(path).is_empty() {
         for file in visuals_in(path) {
             if let Err(error) = visual::read(&file, sink, options.progress) {
                 sink.stat("msprof-op.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string()));
