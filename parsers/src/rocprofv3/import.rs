@@ -35,6 +35,11 @@ const NAMED: usize = 4;
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
+/// Process and number of a dispatch.
+type Dispatch = (Option<i64>, i64);
+/// A dispatch, what is known of it, and its counters by name.
+type Counted = (Dispatch, KernelSummary, Vec<(String, f64)>);
+
 /// An import under way.
 pub(super) struct Import<'a> {
     pub sink: &'a mut dyn TraceSink,
@@ -47,7 +52,7 @@ pub(super) struct Import<'a> {
     /// belong where its kernels are.
     streams: FxHashMap<(u64, i64), (i32, i64)>,
     /// The dispatch whose counters are being read, and what they say so far.
-    counted: Option<((Option<i64>, i64), KernelSummary, Vec<(String, f64)>)>,
+    counted: Option<Counted>,
     /// Means of the counters of a table that has a column for each.
     pub means: Option<Means>,
     /// Calls that ask for copies, and copies.
@@ -215,7 +220,7 @@ impl<'a> Import<'a> {
     pub fn counter(
         &mut self,
         times: (Ns, Ns),
-        dispatch: (Option<i64>, i64),
+        dispatch: Dispatch,
         (items, block): (Option<i64>, Option<i64>),
         name: &str,
         counter: Option<(&str, f64)>,
