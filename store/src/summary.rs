@@ -81,7 +81,7 @@ pub(super) fn metric(row: &Source<'_>, first: i64, summaries: &mut [KernelSummar
         return Err(row.damaged("the value belongs to no summary"));
     };
     let (name, value) = (row.text(3)?, row.real(5)?);
-    let named = match name.as_ref() {
+    let named = match name {
         STALL => Some((&mut summary.stalls, "the stall has no reason")),
         COUNTER => Some((&mut summary.counters, "the counter has no name")),
         _ => None,

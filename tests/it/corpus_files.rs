@@ -28,6 +28,7 @@ fn fate(path: &Path) -> String {
         }
         Err(Error::Read(ReadError::NoRun { tool, .. })) => format!("device text of {tool}"),
         Err(Error::Read(ReadError::Declined { holds, .. })) => holds,
+        Err(Error::Read(ReadError::NotRead { what, .. })) => what,
         Err(Error::Read(ReadError::UnknownFormat { .. })) => "unknown".to_owned(),
         // Refused with a sentence that names the file: none of the listed ones is.
         Err(error) => format!("refused: {error}"),
@@ -63,7 +64,7 @@ const FATES: &[(&str, &str, &str)] = &[
     ("serving/", ".json", "serving"),
     // Samples of power and use by card and second: no run.
     ("serving/", ".csv", "unknown"),
-    ("smi-text/npu-smi-topo/", "", "unknown"),
+    ("smi-text/npu-smi-topo/", "", "the topology of a machine as npu-smi or nvidia-smi prints it"),
     ("smi-text/npu-smi", "", "device text of npu-smi"),
     ("smi-text/dcu-smi/", "", "device text of hy-smi"),
     ("smi-text/efsmi/", "", "device text of efsmi"),
@@ -178,13 +179,13 @@ const HELD: &[Held] = &[
     ("rocprof/llamacpp-v3-strix/decode_hip_api_trace.csv", 144, 1_857_381, 1, "device host_api correlation graph"),
     ("rocprof/llamacpp-v3-strix/prefill_kernel_trace.csv", 1_128, 66_066_571, 1, "device host_api correlation graph"),
     ("rocprof/llamacpp-v3-strix/prefill_hip_api_trace.csv", 1_128, 66_066_571, 1, "device host_api correlation graph"),
-    ("rocprof/llamacpp-v3-strix/decode_stall_counter_collection.csv", 0, 0, 0, ""),
-    ("rocprof/llamacpp-v3-strix/decode_fetch_counter_collection.csv", 0, 0, 0, ""),
-    ("rocprof/llamacpp-v3-strix/prefill_stall_counter_collection.csv", 0, 0, 0, ""),
-    ("rocprof/llamacpp-v3-strix/prefill_fetch_counter_collection.csv", 0, 0, 0, ""),
+    ("rocprof/llamacpp-v3-strix/decode_stall_counter_collection.csv", 0, 0, 0, "counters"),
+    ("rocprof/llamacpp-v3-strix/decode_fetch_counter_collection.csv", 0, 0, 0, "counters"),
+    ("rocprof/llamacpp-v3-strix/prefill_stall_counter_collection.csv", 0, 0, 0, "counters"),
+    ("rocprof/llamacpp-v3-strix/prefill_fetch_counter_collection.csv", 0, 0, 0, "counters"),
     ("rocprof/llamacpp-v1/results.csv", 1_963, 662_138_329, 1, "device"),
     ("rocprof/llamacpp-v1/results.stats.csv", 0, 0, 0, ""),
-    ("rocprof/rpc-mi200/pmc_perf.csv", 0, 0, 0, ""),
+    ("rocprof/rpc-mi200/pmc_perf.csv", 0, 0, 0, "counters"),
     // No device work. The ten repetitions of a whole generation in the benchmark's result are no steps.
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.json", 0, 0, 0, ""),
     ("serving/mi300x-vllm/Llama-3.1-8B_latency_bs8_in128_out128_float16_mem0.9_20250807_191332.log", 0, 0, 0, "logs"),
