@@ -8,7 +8,7 @@ use model::TraceSink;
 
 use crate::{
     Format, Head, Match, ReadError, ReadOptions,
-    csv_table::{self, Table},
+    csv_table::{self, Table, has_all},
     hip,
     kernel_sums::{self, Columns, Sums},
 };
@@ -44,14 +44,13 @@ fn lead(path: &Path) -> Option<PathBuf> {
 fn matches(head: &Head<'_>) -> Match {
     let header = csv_table::first_header(head.bytes);
     // The tables of rocprof-compute are one capture where what ran is among them.
-    let of_top = csv_table::has_all(&header, TOP_MARKS) && !head.path.with_file_name("pmc_perf.csv").is_file();
-    if of_top || csv_table::has_all(&header, MARKS) { Match::Certain } else { Match::No }
+    let of_top = has_all(&header, TOP_MARKS) && !head.path.with_file_name("pmc_perf.csv").is_file();
+    if of_top || has_all(&header, MARKS) { Match::Certain } else { Match::No }
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    let of_top = |header: &[String]| csv_table::has_all(header, TOP_MARKS);
-    let mut table = Table::open(path, |header| csv_table::has_all(header, MARKS) || of_top(header))?;
-    let columns = if of_top(table.header()) { TOP } else { COLUMNS };
+    let mut table = Table::open(path, |header| has_all(header, MARKS) || has_all(header, TOP_MARKS))?;
+    let columns = if has_all(table.header(), TOP_MARKS) { TOP } else { COLUMNS };
     let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kernel };
     kernel_sums::read(&mut table, &sums, columns, sink, options.progress)?;
     hip::manifest(sink, "amd", "rocprof, sums only");

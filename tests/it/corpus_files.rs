@@ -28,7 +28,7 @@ fn fate(path: &Path) -> String {
         }
         Err(Error::Read(ReadError::NoRun { tool, .. })) => format!("device text of {tool}"),
         Err(Error::Read(ReadError::Declined { holds, .. })) => holds,
-        Err(Error::Read(ReadError::NotRead { what, .. })) => format!("not read: {what}"),
+        Err(Error::Read(ReadError::NotRead { what, .. })) => what,
         Err(Error::Read(ReadError::UnknownFormat { .. })) => "unknown".to_owned(),
         // Refused with a sentence that names the file: none of the listed ones is.
         Err(error) => format!("refused: {error}"),
@@ -64,7 +64,7 @@ const FATES: &[(&str, &str, &str)] = &[
     ("serving/", ".json", "serving"),
     // Samples of power and use by card and second: no run.
     ("serving/", ".csv", "unknown"),
-    ("smi-text/npu-smi-topo/", "", "not read: the topology of a machine as npu-smi or nvidia-smi prints it"),
+    ("smi-text/npu-smi-topo/", "", "the topology of a machine as npu-smi or nvidia-smi prints it"),
     ("smi-text/npu-smi", "", "device text of npu-smi"),
     ("smi-text/dcu-smi/", "", "device text of hy-smi"),
     ("smi-text/efsmi/", "", "device text of efsmi"),

@@ -97,7 +97,7 @@ fn d3b_columns_that_are_there_are_not_called_missing() {
     let share = per_step(&analysis, 0, |bucket| bucket == "compute.other");
     let computing = per_step(&analysis, 0, |bucket| bucket.starts_with("compute."));
     assert!(share * 20 < computing, "{share} of {computing}");
-    // Counters of other units than those that are read are held all the same.
+    // Counters of other units than those that rules read are kept all the same.
     let text = said("ascend-pytorch/advisor-compute-advice-backend", &["--full"]);
     let lacks = text.lines().find(|line| line.contains("**Does not hold**")).unwrap();
     assert!(!lacks.contains("shapes") && !lacks.contains("counters"), "{lacks}");

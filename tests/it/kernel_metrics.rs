@@ -112,8 +112,14 @@ fn every_file_of_sums_and_measurements_imports_or_is_declined() {
         assert_eq!(trace.slice_count(), 0, "{file}");
         let (report, value, refused) = reported(&trace);
         assert_eq!(report.captures[0].grade, Grade::Totals, "{file}");
-        let evidence = value["captures"][0]["evidence"].as_object().unwrap();
-        assert!(evidence.iter().all(|(class, held)| class == "counters" || held == false), "{file}");
+        assert!(
+            value["captures"][0]["evidence"]
+                .as_object()
+                .unwrap()
+                .iter()
+                .all(|(class, held)| class == "counters" || held == false),
+            "{file}"
+        );
         assert!(refused, "{file}");
         assert_eq!(value["attribution"].as_array().map(Vec::len), Some(0), "{file}");
     }

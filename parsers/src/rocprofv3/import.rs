@@ -35,8 +35,10 @@ const NAMED: usize = 4;
 /// Most streams that are remembered; a process that makes one for every request has some hundred.
 const MAX_STREAMS: usize = 1 << 16;
 
-/// The process of a dispatch, where the table says it, and its number; its kernel; its counters so far.
-type Counted = ((Option<i64>, i64), KernelSummary, Vec<(String, f64)>);
+/// Process and number of a dispatch.
+type Dispatch = (Option<i64>, i64);
+/// A dispatch, what is known of it, and its counters by name.
+type Counted = (Dispatch, KernelSummary, Vec<(String, f64)>);
 
 /// An import under way.
 pub(super) struct Import<'a> {
@@ -218,7 +220,7 @@ impl<'a> Import<'a> {
     pub fn counter(
         &mut self,
         times: (Ns, Ns),
-        dispatch: (Option<i64>, i64),
+        dispatch: Dispatch,
         (items, block): (Option<i64>, Option<i64>),
         name: &str,
         counter: Option<(&str, f64)>,

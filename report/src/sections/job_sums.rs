@@ -35,7 +35,7 @@ const COLUMNS: [(StepPart, Text); 8] = [
 /// Writes what is known of ranks and links.
 pub(super) fn write(page: &mut Page<'_>) {
     let totals = &page.capture.job_sums;
-    if totals.is_empty() {
+    if totals.is_empty() || beside_a_timeline(page) {
         return;
     }
     page.heading(Text::new("Ranks and links without a timeline", "没有时间线的 rank 与链路"));
@@ -46,6 +46,27 @@ pub(super) fn write(page: &mut Page<'_>) {
          集合通信中的时间可能并行，这些时间以及跨 rank 的总和都不能说明墙钟时间（CP-07）。总和由哪些算子或调用构成、谁在等谁，需要各 rank 的采集。",
     )));
     ranks(page, &totals.ranks);
+    links(page, &totals.links);
+    observations(page);
+}
+
+/// Whether the sums are those of the links of ranks whose steps the capture holds itself.
+fn beside_a_timeline(page: &Page<'_>) -> bool {
+    page.capture.job_sums.ranks.is_empty() && !page.capture.ranks.is_empty()
+}
+
+/// Writes what moved between the ranks of a capture with a timeline.
+pub(super) fn write_links(page: &mut Page<'_>) {
+    let totals = &page.capture.job_sums;
+    if totals.is_empty() || !beside_a_timeline(page) {
+        return;
+    }
+    page.heading(Text::new("Links between ranks", "rank 之间的链路"));
+    page.paragraph(page.get(Text::new(
+        "These are sums that the profiler made of the transfers of each pair of ranks. They do not say when a transfer ran, and \
+         transfers run side by side: neither a sum nor its bandwidth says anything of wall time (CP-07).",
+        "这些是分析器对每对 rank 之间传输的总和，不说明传输何时进行；传输可能并行，因此总和与带宽都不能说明墙钟时间（CP-07）。",
+    )));
     links(page, &totals.links);
     observations(page);
 }

@@ -87,6 +87,8 @@ pub enum Part {
     Counters,
     /// What is said of ranks and links in sums.
     JobSums,
+    /// What moved between the ranks of a timeline.
+    Links,
     /// The findings.
     Findings,
     /// What the replay says beside them.
@@ -107,7 +109,7 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Answer,
         Self::Serving,
         Self::Capture,
@@ -121,6 +123,7 @@ impl Part {
         Self::Summaries,
         Self::Counters,
         Self::JobSums,
+        Self::Links,
         Self::Findings,
         Self::Replay,
         Self::Levels,
@@ -157,6 +160,7 @@ impl Part {
             Self::Summaries => summaries::write(page),
             Self::Counters => counters::write(page),
             Self::JobSums => job_sums::write(page),
+            Self::Links => job_sums::write_links(page),
             Self::Findings => findings::write(page),
             Self::Replay => replay::write(page),
             Self::Levels => levels::write(page),

@@ -33,8 +33,10 @@ const SECTIONS: [&str; 17] = [
     "What was read",
     "Operator names",
 ];
-/// Sections of what the simulator does not write: ceilings of a machine, and the trace of a graph capture beside its replay.
-const NOT_SIMULATED: [&str; 2] = ["Against what this device was measured to do", "What the replayed kernels are"];
+/// Sections of what the simulator does not write: ceilings of a machine, the trace of a graph capture beside its replay, and
+/// sums of links beside a timeline.
+const NOT_SIMULATED: [&str; 3] =
+    ["Against what this device was measured to do", "What the replayed kernels are", "Links between ranks"];
 /// Faults that their pages do not name since rules ask for more evidence, beside what they say instead: a tail of products of
 /// few rows may be a memory-bound product (OP-10 is named).
 const TOLD_APART_NO_MORE: [FaultKind; 1] = [FaultKind::WaveTail];
