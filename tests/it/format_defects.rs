@@ -66,10 +66,9 @@ fn d2_what_is_gained_is_at_most_what_is_removed() {
     let (_, _, diagnosis) = one("mindspore/PROF-2023-dev1-msprof-timeline");
     for (rule, takes) in [("OP-05", 954_700.0), ("OP-04", 416_800.0)] {
         for finding in diagnosis.findings.iter().filter(|finding| finding.rule == rule) {
-            let gain = (1.0 - finding.estimate.max_gain_share()) * finding.estimate.from as f64;
-            let gain = finding.estimate.from as f64 - gain;
-            // The device is idle for half of the step, so that what follows an operation may begin earlier with it, once.
-            assert!(gain <= 2.0 * takes, "{rule}: {gain}");
+            let gain = finding.estimate.from - finding.estimate.to_low;
+            // Nothing links the operations to launches: a gap before one does not go with it.
+            assert!(gain as f64 <= takes + 100.0, "{rule}: {gain}");
         }
     }
 }

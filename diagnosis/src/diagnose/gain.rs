@@ -5,7 +5,7 @@
 //! that the finding names, because a job is as fast as its slowest rank. Where the unedited replay does not reproduce the
 //! steps of a rank, the bound that the rule drafted stays and says why.
 
-use model::Ns;
+use model::{EvidenceClass, Ns};
 use rayon::prelude::*;
 
 use super::{
@@ -181,9 +181,21 @@ impl<'a> Gains<'a> {
             return;
         }
         let (estimate, limits) = self.joint(&[finding], place);
+        let estimate = self.within_removed(finding, estimate);
         finding.estimate = estimate;
         finding.severity = Severity::of_estimate(&estimate);
         finding.limits = Some(limits);
+    }
+
+    /// An estimate no better than what the change takes away, where nothing links device work to its launches: there the replay takes
+    /// the gap before an operation for its own and lets it go with the operation, whatever the gap was for.
+    fn within_removed(&self, finding: &Finding, estimate: Estimate) -> Estimate {
+        if self.analysis.evidence.has(EvidenceClass::Correlation) || finding.layer != Layer::Operator {
+            return estimate;
+        }
+        let removed = finding.changes.iter().map(|(_, change)| change.removes).fold(0, Ns::saturating_add);
+        let least = (estimate.from - removed).max(0);
+        Estimate { to_low: estimate.to_low.max(least), to_high: estimate.to_high.max(least), ..estimate }
     }
 
     /// The first findings together, and how they interact.
