@@ -101,3 +101,28 @@ fn what_was_measured_stands_in_the_fleet_and_a_refuted_simulation_does_not() {
     assert!(decision.misses[0].unwrap() > MISSES && decision.together[0].is_none(), "{:?}", decision.misses);
     assert!(page(&decision).contains("withheld: the simulation misses"), "{}", page(&decision));
 }
+
+/// A result as close as a second run had a winner by 1.00×.
+#[test]
+fn a_tie_is_no_difference_shown() {
+    let (a, b) = ([load(100.0, 1.0, 100.0, 20.0)], [load(100.0, 1.0, 101.0, 20.0)]);
+    let decision = decide(&a, &b, "ttft=40ms", false);
+    assert_eq!((decision.standing, decision.winner), (Standing::Equal, None));
+    let page = page(&decision);
+    assert!(
+        page.contains("No difference is shown, so there is no winner (speed of a device B/A 1.01×; a token on B"),
+        "{page}"
+    );
+    assert!(page.contains("Break-even: a device of A") && page.contains("Break-even: a device of B"), "{page}");
+}
+
+/// What would have to change stood on the page twice and was never joined: whether the first finding of the slower side would do.
+#[test]
+fn the_first_finding_of_the_slower_side_is_weighed_against_the_gap() {
+    for (after, said) in [(4_000_000, "That would do, and B would win"), (18_000_000, "That alone would not do")] {
+        let step = |ns, winnable| Given { devices: Some(1.0), steps: vec![(1, ns)], winnable, ..Given::default() };
+        let given = [step(10_000_000, None), step(20_000_000, Some(("RT-25", 20_000_000, after)))];
+        let decision = Decision::build(given, None, None, Vec::new(), Vec::new(), None, false);
+        assert!(page(&decision).contains(said), "{}", page(&decision));
+    }
+}

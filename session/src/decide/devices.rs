@@ -41,7 +41,7 @@ mod tests {
     fn trace(facts: &[(&str, &str)]) -> Trace {
         let mut trace = Trace::default();
         for (key, value) in facts {
-            trace.manifest.set(key, value, model::manifest::Provenance::Observed);
+            trace.manifest.set(key, *value, model::manifest::Provenance::Observed);
         }
         trace
     }

@@ -5,11 +5,10 @@ use crate::{
     decide::{From, Standing},
     document::Inlines,
     serving::{least, ms},
-    units,
 };
 use diagnosis::{
     decide::money::Balance,
-    i18n::{Text, Value},
+    i18n::{Message, Text, Value},
     serving::Metric,
 };
 
@@ -111,7 +110,7 @@ fn title(page: &mut DecisionPage<'_>, balance: &Balance) {
                 "No difference is shown, so there is no winner (speed of a device B/A {speed}{cost}).",
                 "未见差异，因此没有胜者（单设备速度 B/A 为 {speed}{cost}）。",
             ),
-            [speed, ("cost", of_cost(page, cost))],
+            [speed, ("cost", of_cost(cost))],
         ),
         (Standing::Weighed, Some(winner)) if cost.is_some() => page.tell(
             Text::new(
@@ -129,18 +128,16 @@ fn title(page: &mut DecisionPage<'_>, balance: &Balance) {
         ),
         _ => page.tell(
             Text::new("Speed of a device B/A {speed}{cost}.", "单设备速度 B/A 为 {speed}{cost}。"),
-            [speed, ("cost", of_cost(page, cost))],
+            [speed, ("cost", of_cost(cost))],
         ),
     };
     page.title(head);
 }
 
-fn of_cost(page: &DecisionPage<'_>, cost: Option<f64>) -> Value {
-    let text = cost.map(|cost| {
-        let before = Text::new("; a token on B costs {cost} of one on A", "；B 上每 token 的成本为 A 的 {cost}");
-        before.get(page.lang).replace("{cost}", &units::ratio(cost))
-    });
-    Value::Phrase(text.unwrap_or_default())
+fn of_cost(cost: Option<f64>) -> Value {
+    let Some(cost) = cost else { return Value::Text(Text::new("", "")) };
+    let text = Text::new("; a token on B costs {cost} of one on A", "；B 上每 token 的成本为 A 的 {cost}");
+    Value::Message(Box::new(Message::new(text, [("cost", Value::Ratio(cost))])))
 }
 
 /// Whether the largest gain that the diagnosis of the slower side knows would do.
@@ -179,10 +176,10 @@ fn noise(page: &DecisionPage<'_>, balance: &Balance) -> Option<Inlines> {
     Some(match balance.interval {
         Some((low, high)) => page.tell(
             Text::new(
-                "The speed B/A lies between {low} and {high} (95 % interval, from the spread of requests or of runs); what it holds 1 in, or is nearer to 1 than {least}, is no difference",
-                "速度 B/A 介于 {low} 与 {high} 之间（95 % 区间，由请求或多次运行的离散得出）；若含 1，或与 1 之差小于 {least}，则视为无差异",
+                "The speed B/A lies between {low} and {high} (95 % interval, from the spread of requests or of runs); where the interval of what is weighed holds 1, or the ratio is nearer to 1 than {least}, no difference is shown",
+                "速度 B/A 介于 {low} 与 {high} 之间（95 % 区间，由请求或多次运行的离散得出）；若所比之量的区间含 1，或与 1 之差小于 {least}，则视为未见差异",
             ),
-            [("low", Value::Ratio(low)), ("high", Value::Ratio(high)), ("least", Value::Raw(least()))],
+            [("low", Value::Raw(format!("{low:.3}×"))), ("high", Value::Raw(format!("{high:.3}×"))), ("least", Value::Raw(least()))],
         ),
         None => page.tell(
             Text::new(
