@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use diagnosis::{
     analysis::{Analysis, Options},
-    compare::contract::MAIN,
+    compare::contract::{self, MAIN},
     decide::price::Prices,
     diagnose::{Diagnosis, Method},
     i18n::{Message, Text, Value},
     platform::Stage,
-    serving,
+    serving::{self, beside::Reason},
 };
 use model::Trace;
 use report::{
@@ -18,10 +18,18 @@ use report::{
     serving::ServingReport,
 };
 
+mod devices;
+
 use crate::{Error, Pair, Session, Terms, pair, serving as results};
 
 /// Reasons that are told one by one; `strato diff` tells all.
 const REASONS: usize = 6;
+
+/// Why nothing is weighed of one and the same.
+const SAME: Text = Text::new(
+    "A and B are the same; name the results or captures of two platforms",
+    "A 与 B 相同；请给出两个平台的结果或采集",
+);
 
 /// Weighs two sides, each of serving results, captures or both.
 ///
@@ -40,6 +48,8 @@ pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Resul
     let serving = served.then(|| results::compare([&mut results_a, &mut results_b], terms)).transpose()?;
     let (mut given, mut refused, mut banners, mut gap) =
         ([Given::default(), Given::default()], Vec::new(), Vec::new(), None);
+    let same = if served { say_the_same(&results_a, &results_b) } else { are_same(a.captures(), b.captures()) };
+    refused.extend(same.then(|| Message::plain(SAME)));
     if captured {
         let pair = Pair::of([a, b], options, terms)?;
         let report = pair.compare(terms)?;
@@ -47,7 +57,11 @@ pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Resul
         banners.extend(report.banners());
         gap = report.difference.as_ref().map(|difference| {
             let waterfall = &difference.waterfall;
-            Gap { causes: waterfall.causes(), steps: [waterfall.from, waterfall.to] }
+            let repeated = report.statistics.as_ref().and_then(|told| told.repeated.as_ref());
+            // A share of the ratio: that of the launches, which are compared by their medians, is another one.
+            let spread = repeated.map(|own| own.logarithm).map(|own| (own.low - own.value, own.high - own.value));
+            let spread = spread.map(|(low, high)| (low.exp(), high.exp()));
+            Gap { causes: waterfall.causes(), steps: [waterfall.from, waterfall.to], spread }
         });
         let (captures, places) = pair.diagnose();
         for (own, place) in given.iter_mut().zip(places) {
@@ -62,14 +76,15 @@ pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Resul
         for ((own, traces), head) in given.iter_mut().zip(sides).zip(&serving.heads) {
             own.loads = traces.iter().flat_map(serving::of).collect();
             own.head = head.clone();
-            own.devices = own.devices.or_else(|| traces.iter().find_map(devices));
+            own.devices = own.devices.or_else(|| traces.iter().find_map(|trace| devices::of(trace, 0)));
         }
     }
-    if terms.force {
-        refused.clear();
-    }
     let prices: Option<Prices> = terms.declared.prices.clone();
-    Ok(Decision::build(given, prices, terms.slo.clone(), refused, banners, gap))
+    if let Some(prices) = &prices {
+        let declared = [("a", prices.a.devices), ("b", prices.b.devices)];
+        given.iter().zip(declared).try_for_each(|(own, (side, declared))| devices::declare(own, side, declared))?;
+    }
+    Ok(Decision::build(given, prices, terms.slo.clone(), refused, banners, gap, terms.force))
 }
 
 /// Why captures may not be compared.
@@ -93,9 +108,27 @@ fn refusal(report: &DiffReport) -> Vec<Message> {
     told
 }
 
-/// Why serving results may not be compared.
+/// Whether the captures of both sides are the same ones.
+fn are_same(a: &[Trace], b: &[Trace]) -> bool {
+    let digests = |side: &[Trace]| side.iter().map(contract::digest).collect::<HashSet<_>>();
+    digests(a) == digests(b)
+}
+
+/// Whether two sides of results say the same, whatever their files are called. A result holds no operations that a digest could be of.
+fn say_the_same(a: &[Trace], b: &[Trace]) -> bool {
+    let loads = |side: &[Trace]| {
+        let all = side.iter().flat_map(serving::of);
+        all.map(|load| serving::Load { source: String::new(), ..load }).collect::<Vec<_>>()
+    };
+    let (a, b) = (loads(a), loads(b));
+    a.len() == b.len() && a.iter().all(|load| b.contains(load)) && b.iter().all(|load| a.contains(load))
+}
+
+/// Why serving results may not be weighed. Which of their loads may be set against each other the decision itself says, and of
+/// tensor parallelism nothing has to be equal: every number is of one device.
 fn unequal(report: &ServingReport) -> Option<Message> {
-    (!report.beside.refused.is_empty()).then(|| {
+    let matters = |reason: &&Reason| !matches!(reason, Reason::NoLoad | Reason::Differs("parallel.tp", ..));
+    report.beside.refused.iter().find(matters).map(|_| {
         Message::plain(Text::new(
             "the serving results are of other work; `strato diff A B` says in what, `--force` shows the numbers all the same",
             "服务压测结果的工作不同；`strato diff A B` 说明何处不同，`--force` 仍给出数字",
@@ -121,19 +154,14 @@ fn of_capture(trace: &Trace, analysis: &Analysis, diagnosis: &Diagnosis) -> Give
     Given {
         head: pair::head(trace),
         loads: Vec::new(),
-        devices: devices(trace),
+        devices: devices::of(trace, analysis.ranks.len()),
+        groups: said("parallel.dp").map_or(1.0, |n| n as f64),
         prefills: prefill.collect(),
         steps: decode.filter_map(|class| Some((batch(class.batch)?, class.p50))).collect(),
         lengths: [prompt, said("workload.output_len").map(|n| n as f64)],
         power_w: power(trace),
         winnable: best.map(|finding| (finding.rule, finding.estimate.from, finding.estimate.to_low)),
     }
-}
-
-/// Devices that a run used, where it says so.
-fn devices(trace: &Trace) -> Option<f64> {
-    let count = |key: &str| trace.manifest.count(key).filter(|n| *n > 0);
-    count("hardware.count").or_else(|| count("parallel.world_size")).or_else(|| count("parallel.tp")).map(|n| n as f64)
 }
 
 /// Mean power of a device over the capture, W: from counters of devices in W.

@@ -21,6 +21,8 @@ const STEPS: u64 = 4_000_000;
 const HALVINGS: u32 = 9;
 /// Batches that are tried: the largest that hold the target of a token by themselves. A smaller one serves less.
 const BATCHES: usize = 3;
+/// Share of what comes that has to be answered while it comes: own value, for the ends of a simulation.
+const KEPT: f64 = 0.95;
 /// Seed of the arrivals.
 const SEED: u64 = 20_261;
 /// Chunks that are tried, tokens.
@@ -57,9 +59,16 @@ pub struct Outcome {
     pub tpot: Vec<f64>,
     /// Requests answered each second.
     pub rate: f64,
+    /// Requests that came each second, of those that are counted.
+    pub asked: f64,
 }
 
 impl Outcome {
+    /// Whether as many were answered as came. Where more come the queue grows, and only the end of the simulation ends it.
+    pub fn keeps_up(&self) -> bool {
+        self.rate >= KEPT * self.asked
+    }
+
     /// Mean of a time.
     pub fn mean(&self, metric: Metric) -> f64 {
         let of = self.of(metric);
@@ -192,7 +201,7 @@ fn highest(most: f64, slo: &Slo, of: impl Fn(f64) -> Option<Outcome>) -> f64 {
     let (mut low, mut high) = (0.0, most);
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
-        match of(middle).is_some_and(|outcome| outcome.holds(slo)) {
+        match of(middle).is_some_and(|outcome| outcome.holds(slo) && outcome.keeps_up()) {
             true => low = middle,
             false => high = middle,
         }
@@ -217,8 +226,6 @@ pub fn best_together(costs: &Costs, work: &Work) -> Option<Best> {
     let tpot = work.slo.most(Metric::Tpot);
     let fitting = batches(costs).into_iter().rev().filter(|batch| costs.step(*batch as f64) <= tpot);
     for batch in fitting.take(BATCHES) {
-        // As fast as decode alone could be.
-        let most = batch as f64 / (costs.step(batch as f64) * work.output.max(1.0)) * 1e3;
         let mut seen = false;
         for chunk in CHUNKS {
             // A chunk that holds all prompts that ever wait is as good as any larger one.
@@ -226,6 +233,7 @@ pub fn best_together(costs: &Costs, work: &Work) -> Option<Best> {
                 break;
             }
             seen = chunk >= work.input * batch as f64;
+            let most = capacity(costs, work, chunk, batch);
             let rate = highest(most, &work.slo, |rate| together(costs, work, Arrival::Rate(rate), chunk, batch));
             if rate > best.map_or(0.0, |own| own.rate * 1.01) {
                 best = Some(Best { chunk, batch, rate });
@@ -233,6 +241,15 @@ pub fn best_together(costs: &Costs, work: &Work) -> Option<Best> {
         }
     }
     best
+}
+
+/// Requests each second that a worker which does both can take at most: each takes the time of its prompt, however few share the
+/// fixed part of it, and its part of full decode steps.
+fn capacity(costs: &Costs, work: &Work, chunk: f64, batch: usize) -> f64 {
+    let batch = batch.max(1) as f64;
+    let fixed = costs.fixed * (work.input / chunk).max(1.0 / batch);
+    let decode = (work.output - 1.0).max(0.0) * costs.step(batch) / batch;
+    1e3 / (fixed + costs.per_token * work.input + decode)
 }
 
 /// A fleet whose prefill and decode are apart.
@@ -276,13 +293,19 @@ pub fn best_apart(costs: [&Costs; 2], work: &Work) -> Option<Apart> {
 
 fn prefill_alone(costs: &Costs, work: &Work, rate: f64) -> Option<Outcome> {
     let (mut source, mut free, mut outcome) = (Source::new(Arrival::Rate(rate)), 0.0f64, Outcome::default());
+    let (mut from, mut to) = (None, (0.0, 0.0));
     while let Some(arrived) = source.next() {
         free = free.max(arrived) + costs.prefill(work.input);
         if source.number >= WARMUP {
             outcome.ttft.push(free - arrived);
+            from.get_or_insert((arrived, free));
+            to = (arrived, free);
         }
         source.taken();
     }
+    let counted = outcome.ttft.len() as f64 * 1e3;
+    let (came, answered) = from.unwrap_or_default();
+    (outcome.asked, outcome.rate) = (counted / (to.0 - came).max(1e-9), counted / (to.1 - answered).max(1e-9));
     Some(outcome)
 }
 
@@ -308,6 +331,8 @@ struct Done {
     count: usize,
     from: Option<f64>,
     counted: usize,
+    /// When the first and the last of those that are counted came.
+    came: Option<(f64, f64)>,
 }
 
 impl Done {
@@ -317,6 +342,8 @@ impl Done {
             return;
         }
         self.from.get_or_insert(now);
+        let (first, last) = self.came.unwrap_or((own.arrived, own.arrived));
+        self.came = Some((first.min(own.arrived), last.max(own.arrived)));
         self.counted += 1;
         self.outcome.ttft.push(own.first - own.arrived);
         if tokens > 1 {
@@ -327,6 +354,8 @@ impl Done {
     fn outcome(mut self, now: f64) -> Outcome {
         let time = now - self.from.unwrap_or(0.0);
         self.outcome.rate = if time > 0.0 { self.counted as f64 / time * 1e3 } else { 0.0 };
+        let came = self.came.map_or(0.0, |(first, last)| last - first);
+        self.outcome.asked = if came > 0.0 { self.counted as f64 / came * 1e3 } else { 0.0 };
         self.outcome.ttft.sort_unstable_by(f64::total_cmp);
         self.outcome.tpot.sort_unstable_by(f64::total_cmp);
         self.outcome

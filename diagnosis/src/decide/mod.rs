@@ -5,9 +5,11 @@
 //! | --- | --- |
 //! | [`price`] | what a person declares of prices, and the cost of an hour |
 //! | [`money`] | tokens per device, rack unit, watt and money; what would have to change for the other side to win |
+//! | [`choice`] | which loads of two sides are set against each other |
 //! | [`costs`] | how long prefill and decode take, from results or captures |
 //! | [`fleet`] | a simulated fleet: chunk, batch, and workers for prefill and decode |
 
+pub mod choice;
 pub mod costs;
 pub mod fleet;
 pub mod money;

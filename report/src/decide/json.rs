@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Decision, From};
+use super::{Decision, From, Standing};
 use crate::{phrase, serving::json::LoadJson, text};
 use diagnosis::{
     decide::{Number, Origin, costs::Costs},
@@ -37,6 +37,13 @@ pub(crate) struct Decided {
     b: SideJson,
     /// The two together; null where they may not be weighed or a rate is not known.
     balance: Option<BalanceJson>,
+    /// `unweighed`, `neither`, `untold`, `only`, `split`, `equal` or `weighed`: what may be said of the two.
+    #[schemars(with = "String")]
+    standing: Standing,
+    /// `a` or `b`; null where no winner is shown.
+    winner: Option<&'static str>,
+    /// Each work that both measured under load; everything else rests on the first one.
+    works: Vec<WorkJson>,
     /// What the difference of a step comes from, ns; null without captures.
     gap: Option<GapJson>,
     fleets: Vec<FleetJson>,
@@ -80,8 +87,23 @@ struct SideJson {
     /// What a prefill takes, however short: ms.
     prefill_fixed_ms: Option<f64>,
     prefill_token_ms: Option<f64>,
+    /// How far the simulation misses what was measured of the side at most, a share.
+    simulation_misses: Option<f64>,
     /// Decode steps: sequences and ms.
     decode_steps_ms: Vec<[f64; 2]>,
+}
+
+/// One work that both measured, and the best load of each side.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DecideWork")]
+struct WorkJson {
+    a: LoadJson,
+    b: LoadJson,
+    /// B over A of a device.
+    speed: Option<f64>,
+    cost: Option<f64>,
+    /// `a` or `b`; null where no winner is shown.
+    winner: Option<&'static str>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -91,8 +113,14 @@ struct BalanceJson {
     speed: f64,
     /// B over A of a token.
     cost: Option<f64>,
+    /// Between which values the speed lies, 95 %.
+    speed_interval: Option<[f64; 2]>,
+    /// What an hour of a device of B may cost.
     break_even_device_hour: Option<f64>,
     break_even_purchase: Option<f64>,
+    /// The same of A.
+    break_even_device_hour_a: Option<f64>,
+    break_even_purchase_a: Option<f64>,
     repaid_after_tokens: Option<f64>,
     /// `a` or `b`.
     loser: &'static str,
@@ -120,7 +148,10 @@ struct FleetJson {
     workers: Option<[u32; 2]>,
     chunk: Option<f64>,
     batch: Option<usize>,
-    /// Requests per second of all workers; null where no rate holds the targets.
+    /// Whether loads were measured so; else it is simulated.
+    measured: bool,
+    /// Requests per second of all workers; null where no rate holds the targets. Of a side whose simulation misses its own
+    /// measurements by more than a quarter there is none simulated.
     requests_per_s: Option<f64>,
     million_tokens: Option<f64>,
 }
@@ -155,7 +186,7 @@ fn side(decision: &Decision, n: usize) -> SideJson {
         device: head.device.as_deref().map(plain),
         simulated: head.simulated,
         load: from.and_then(|from| match from {
-            From::Load(load, _) => Some(crate::serving::json::load(load, decision.slo.as_ref())),
+            From::Load(load) => Some(crate::serving::json::load(load, decision.slo.as_ref())),
             From::Step(..) => None,
         }),
         step: from.and_then(|from| match from {
@@ -174,6 +205,7 @@ fn side(decision: &Decision, n: usize) -> SideJson {
         risk: price.risk.as_deref().map(plain),
         prefill_fixed_ms: costs.map(|costs| costs.fixed),
         prefill_token_ms: costs.map(|costs| costs.per_token),
+        simulation_misses: decision.misses[n],
         decode_steps_ms: costs.map(|costs| costs.steps.iter().map(|(n, ms)| [*n, *ms]).collect()).unwrap_or_default(),
     }
 }
@@ -181,19 +213,34 @@ fn side(decision: &Decision, n: usize) -> SideJson {
 pub(crate) fn document(decision: &Decision, lang: Lang) -> Decided {
     let words = |messages: &[diagnosis::i18n::Message]| messages.iter().map(|m| phrase::plain(m, lang)).collect();
     let batched = |n: usize| decision.costs.get(n).and_then(Option::as_ref).is_some_and(Costs::knows_batches);
-    let together = decision.together.iter().enumerate().filter(|(n, _)| decision.work.is_some() && batched(*n));
-    let mut fleets: Vec<FleetJson> = together
-        .map(|(n, best)| FleetJson {
+    let trusted = |n: usize| decision.misses.get(n).copied().flatten().is_none_or(|share| share <= super::MISSES);
+    let together =
+        decision.together.iter().enumerate().filter(|(n, _)| decision.work.is_some() && batched(*n) && trusted(*n));
+    let measured = decision.measured.iter().enumerate().filter_map(|(n, own)| Some((n, (*own)?)));
+    let mut fleets: Vec<FleetJson> = measured
+        .map(|(n, (_, rate))| FleetJson {
             prefill: letter(n),
             decode: letter(n),
             together: true,
             workers: None,
-            chunk: best.map(|best| best.chunk),
-            batch: best.map(|best| best.batch),
-            requests_per_s: best.map(|best| best.rate),
+            chunk: None,
+            batch: None,
+            measured: true,
+            requests_per_s: Some(rate),
             million_tokens: None,
         })
         .collect();
+    fleets.extend(together.map(|(n, best)| FleetJson {
+        prefill: letter(n),
+        decode: letter(n),
+        together: true,
+        workers: None,
+        chunk: best.map(|best| best.chunk),
+        batch: best.map(|best| best.batch),
+        measured: false,
+        requests_per_s: best.map(|best| best.rate),
+        million_tokens: None,
+    }));
     fleets.extend(decision.fleets.iter().map(|(pair, found, cost)| FleetJson {
         prefill: letter(pair[0]),
         decode: letter(pair[1]),
@@ -201,6 +248,7 @@ pub(crate) fn document(decision: &Decision, lang: Lang) -> Decided {
         workers: found.as_ref().map(|fleet| fleet.workers),
         chunk: None,
         batch: found.as_ref().map(|fleet| fleet.batch),
+        measured: false,
         requests_per_s: found.as_ref().map(|fleet| fleet.rate),
         million_tokens: *cost,
     }));
@@ -215,12 +263,33 @@ pub(crate) fn document(decision: &Decision, lang: Lang) -> Decided {
         balance: decision.balance.as_ref().map(|own| BalanceJson {
             speed: own.speed,
             cost: own.cost,
-            break_even_device_hour: own.break_even_hour,
-            break_even_purchase: own.break_even_purchase,
+            speed_interval: own.interval.map(|(low, high)| [low, high]),
+            break_even_device_hour: own.break_even_hours[1],
+            break_even_purchase: own.break_even_purchases[1],
+            break_even_device_hour_a: own.break_even_hours[0],
+            break_even_purchase_a: own.break_even_purchases[0],
             repaid_after_tokens: own.repaid_after,
             loser: letter(own.loser),
             faster: own.faster,
         }),
+        standing: decision.standing,
+        winner: decision.winner.map(letter),
+        works: decision
+            .kinds
+            .iter()
+            .map(|at| {
+                let [a, b] =
+                    at.kind.picks.each_ref().map(|pick| crate::serving::json::load(&pick.load, decision.slo.as_ref()));
+                let own = at.balance.as_ref().filter(|_| decision.refused.is_empty());
+                WorkJson {
+                    a,
+                    b,
+                    speed: own.map(|own| own.speed),
+                    cost: own.and_then(|own| own.cost),
+                    winner: own.and(at.winner).map(letter),
+                }
+            })
+            .collect(),
         gap: decision.gap.as_ref().map(|gap| GapJson {
             step_a_ns: gap.steps[0],
             step_b_ns: gap.steps[1],

@@ -3,30 +3,48 @@
 
 pub mod json;
 mod page;
+#[cfg(test)]
+mod tests;
+mod weigh;
 
 use super::{diff::Head, document::Document, sections::Shown};
 use diagnosis::{
     compare::waterfall::Cause,
     decide::{
-        Number,
+        choice,
         costs::Costs,
         fleet::{self, Apart, Arrival, Best, Work},
         money::{Balance, Side, Worth},
         price::Prices,
     },
-    i18n::{Lang, Message},
-    serving::{Level, Load, Metric, Slo, beside::is_same_work},
+    i18n::{Lang, Message, Text, Value},
+    serving::{Level, Load, Metric, Slo},
 };
 use model::Ns;
 
+pub use weigh::{At, Standing};
+
+/// How far a simulation may miss what was measured of a side, a share, before fleets of it are withheld: own value.
+const MISSES: f64 = 0.25;
 /// Loads whose simulation is shown beside what was measured.
 const CHECKED: usize = 12;
+
+/// Why nothing is weighed of results that have no work in common.
+const OTHER_WORK: Text = Text::new(
+    "no load of A has prompts and answers as long as those of a load of B; measure both under the same",
+    "A 与 B 没有提示与输出长度相同的负载；请以相同负载测量两侧",
+);
+/// Said before numbers of results that may not be weighed.
+const FORCED: Text = Text::new(
+    "FORCED: the two may not be weighed ({why}), and these numbers were asked for all the same: they are no result.",
+    "强制给出：两者不可相互权衡（{why}），这些数字仍按要求给出：不构成结论。",
+);
 
 /// Where the tokens per second of a side come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum From {
-    /// A load of a serving result, and whether it holds the targets.
-    Load(Box<Load>, Option<bool>),
+    /// A load of a serving result.
+    Load(Box<Load>),
     /// A decode step of a capture: sequences and ns.
     Step(u32, Ns),
 }
@@ -40,6 +58,8 @@ pub struct Given {
     pub loads: Vec<Load>,
     /// Devices of the run, where it says so.
     pub devices: Option<f64>,
+    /// Groups of devices each of which serves a batch of its own (data parallelism); 0 where nothing says so.
+    pub groups: f64,
     /// Prefills that captures show: tokens and ms.
     pub prefills: Vec<(f64, f64)>,
     /// Decode steps that captures show: sequences and ns.
@@ -59,6 +79,8 @@ pub struct Gap {
     pub causes: [(Cause, Ns); 6],
     /// Step of A and of B.
     pub steps: [Ns; 2],
+    /// 95 % interval of the step of B over that of A, as shares of that ratio; `None` where launches do not tell it.
+    pub spread: Option<(f64, f64)>,
 }
 
 /// A simulated load beside the measured one.
@@ -87,6 +109,16 @@ pub struct Decision {
     pub slo: Option<Slo>,
     /// What is declared of prices.
     pub prices: Option<Prices>,
+    /// What may be said of the two.
+    pub standing: Standing,
+    /// Which of the two wins: 0 for A and 1 for B.
+    pub winner: Option<usize>,
+    /// Each work that both measured under load; the first one is what everything else rests on.
+    pub kinds: Vec<At>,
+    /// Whether the targets hold under any load of a side.
+    pub anywhere: [Option<bool>; 2],
+    /// Whether they hold where the tokens per second of a side come from.
+    pub holds: [Option<bool>; 2],
     /// Where tokens per second come from.
     pub from: [Option<From>; 2],
     /// Whether the number of devices had to be taken for one.
@@ -107,6 +139,12 @@ pub struct Decision {
     pub work: Option<Work>,
     /// One worker that does both, of each side; only with targets.
     pub together: [Option<Best>; 2],
+    /// What was measured of it within the targets at the work that is asked for: the load, and requests per second.
+    pub measured: [Option<(Option<Level>, f64)>; 2],
+    /// How far the simulation misses what was measured of each side at most, a share; `None` where nothing was.
+    pub misses: [Option<f64>; 2],
+    /// Devices of a worker of each side.
+    pub worker: [f64; 2],
     /// Fleets whose prefill is of one side and decode of another, with the cost of a million tokens.
     pub fleets: Vec<([usize; 2], Option<Apart>, Option<f64>)>,
     /// Simulated loads beside measured ones.
@@ -114,69 +152,79 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Puts a decision together.
+    /// Puts a decision together. With `force` it is made although something refuses it, and a banner says so.
     pub fn build(
         given: [Given; 2],
         prices: Option<Prices>,
         slo: Option<Slo>,
-        refused: Vec<Message>,
-        banners: Vec<Message>,
+        mut refused: Vec<Message>,
+        mut banners: Vec<Message>,
         gap: Option<Gap>,
+        force: bool,
     ) -> Self {
         let declared = prices.clone().unwrap_or_default();
         let declared = [declared.a, declared.b];
-        let first = from(&given[0], slo.as_ref(), None);
-        // Only loads of the same prompts and answers are set beside each other.
-        let like = match &first {
-            Some(From::Load(load, _)) => Some(&**load),
-            _ => None,
-        };
-        let second = from(&given[1], slo.as_ref(), like);
-        let from = [first, second];
-        let mut one_device = [false; 2];
-        let mut sides: [Side; 2] = Default::default();
-        for (n, (own, price)) in given.iter().zip(declared).enumerate() {
-            let (Some(side), Some(one)) = (sides.get_mut(n), one_device.get_mut(n)) else { continue };
-            let of_load = match from.get(n) {
-                Some(Some(From::Load(load, _))) => load.devices(),
-                _ => None,
-            };
-            let known = of_load
-                .map(Number::measured)
-                .or(own.devices.map(Number::measured))
-                .or(price.devices.map(Number::declared));
-            *one = known.is_none();
-            let devices = known.unwrap_or(Number::declared(1.0));
-            let tokens = match from.get(n) {
-                Some(Some(From::Load(load, _))) => load.output_throughput(),
-                Some(Some(From::Step(batch, ns))) => Some(f64::from(*batch) / *ns as f64 * 1e9),
-                _ => None,
-            };
-            side.tokens = tokens
-                .map(Number::measured)
-                .and_then(|t| t.with(devices, |t, n| t / n))
-                .map(|n| Number::measured(n.value));
-            let of_load = match from.get(n) {
-                Some(Some(From::Load(load, _))) => load.number("power_w").map(|watts| watts / devices.value),
-                _ => None,
-            };
-            side.power_w = of_load.or(own.power_w).map(Number::measured);
-            side.price = price;
+        let [a, b] = given.each_ref().map(|own| own.loads.as_slice());
+        let served = !a.is_empty() && !b.is_empty();
+        let kinds = choice::kinds([a, b], slo.as_ref());
+        if served && kinds.is_empty() {
+            refused.push(Message::plain(OTHER_WORK));
         }
+        if force && !refused.is_empty() {
+            let why = refused.drain(..).next().map(|why| Value::Message(Box::new(why)));
+            // Captures have a banner of their own, which names every reason.
+            banners.extend(why.filter(|_| banners.is_empty()).map(|why| Message::new(FORCED, [("why", why)])));
+        }
+        let alone = given.each_ref().map(|own| weigh::alone(own, slo.as_ref()));
+        let kinds: Vec<At> = kinds.into_iter().map(|kind| At::of(kind, &given, &declared, slo.as_ref())).collect();
+        let (from, holds) = match kinds.first() {
+            Some(at) => {
+                let [a, b] = &at.kind.picks;
+                ([a, b].map(|pick| Some(From::Load(Box::new(pick.load.clone())))), [a.holds, b.holds])
+            }
+            None => {
+                let [(a, held_a), (b, held_b)] = alone;
+                ([a, b], [held_a, held_b])
+            }
+        };
+        let (sides, one_device) = weigh::sides(&given, &declared, &from);
         let worth = [Worth::of(&sides[0]), Worth::of(&sides[1])];
-        let balance = Balance::of(&sides, &worth).filter(|_| refused.is_empty());
+        let spread = gap.as_ref().and_then(|gap| gap.spread).map(|(low, high)| (1.0 / high, 1.0 / low));
+        let balance = match kinds.first() {
+            Some(at) => at.balance.clone(),
+            None => weigh::balance(&sides, &worth, spread),
+        };
+        let balance = balance.filter(|_| refused.is_empty());
+        let (standing, winner) = weigh::standing(&kinds, balance.as_ref(), holds, slo.is_some());
+        let anywhere = given.each_ref().map(|own| choice::anywhere(&own.loads, slo.as_ref()));
         let costs = given.each_ref().map(costs);
-        let work = slo.clone().and_then(|slo| work(&given, slo));
-        let batched = |n: usize| costs.get(n)?.as_ref().filter(|costs| costs.knows_batches());
+        let work = slo.clone().and_then(|slo| work(&given, kinds.first(), slo));
+        let checks = checks(&given, &costs);
+        let misses = [0, 1].map(|n| misses(&checks, n));
+        // What misses its own measurements says nothing of what was not measured.
+        let trusted = |n: usize| misses.get(n).copied().flatten().is_none_or(|share| share <= MISSES);
+        let batched = |n: usize| costs.get(n)?.as_ref().filter(|costs| costs.knows_batches()).filter(|_| trusted(n));
+        let worker = [0, 1].map(|n| weigh::worker(&given[n], &declared[n], from[n].as_ref()));
+        let measured = match kinds.first() {
+            Some(at) => at.kind.picks.each_ref().map(|pick| {
+                let rate = pick.load.request_throughput().filter(|_| pick.holds == Some(true))?;
+                Some((pick.load.level(), rate))
+            }),
+            None => [None, None],
+        };
         let fast = |n: usize| fleet::best_together(batched(n)?, work.as_ref()?);
         let together = [fast(0), fast(1)];
         let mut fleets = Vec::new();
         if let Some(work) = &work {
             for pair in [[0, 0], [1, 1], [0, 1], [1, 0]] {
+                // Of two that may not be weighed none is a part of one fleet.
+                if pair[0] != pair[1] && !refused.is_empty() {
+                    continue;
+                }
                 let both = pair.map(batched);
                 let [Some(prefill), Some(decode)] = both else { continue };
                 let found = fleet::best_apart([prefill, decode], work);
-                let hour = |side: usize| worth.get(side)?.hour.map(|hour| hour.value);
+                let hour = |side: usize| Some(worth.get(side)?.hour?.value * worker.get(side)?);
                 let cost = found.as_ref().and_then(|fleet| {
                     let money =
                         hour(pair[0])? * f64::from(fleet.workers[0]) + hour(pair[1])? * f64::from(fleet.workers[1]);
@@ -185,13 +233,17 @@ impl Decision {
                 fleets.push((pair, found, cost));
             }
         }
-        let checks = checks(&given, &costs);
         let [a, b] = given;
         Self {
             refused,
             banners,
             slo,
             prices,
+            standing,
+            winner,
+            kinds,
+            anywhere,
+            holds,
             from,
             one_device,
             sides,
@@ -202,6 +254,9 @@ impl Decision {
             costs,
             work,
             together,
+            measured,
+            misses,
+            worker,
             fleets,
             checks,
             heads: [a.head, b.head],
@@ -220,47 +275,29 @@ impl Shown for Decision {
     }
 }
 
-/// Where the tokens per second of a side come from: of the loads that hold the targets the one with most tokens, of the others one
-/// that may hold them; without targets, and without loads, the decode step of a capture.
-fn from(given: &Given, slo: Option<&Slo>, like: Option<&Load>) -> Option<From> {
-    let rated = |wanted: Option<bool>| {
-        let holds = |load: &&Load| slo.is_none_or(|slo| slo.holds(load) == wanted);
-        let fitting = given
-            .loads
-            .iter()
-            .filter(|load| like.is_none_or(|like| is_same_work(like, load)))
-            .filter(holds)
-            .filter(|load| load.output_throughput().is_some());
-        let most = |a: &&Load, b: &&Load| {
-            a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0))
-        };
-        fitting.max_by(most).map(|load| From::Load(Box::new(load.clone()), slo.and(wanted)))
-    };
-    let step = given.steps.iter().max_by_key(|(batch, _)| *batch);
-    rated(Some(true))
-        .or_else(|| rated(None))
-        .or_else(|| rated(Some(false)))
-        .or(step.map(|(batch, ns)| From::Step(*batch, *ns)))
-}
-
 fn costs(given: &Given) -> Option<Costs> {
     let steps: Vec<(f64, f64)> = given.steps.iter().map(|(batch, ns)| (f64::from(*batch), *ns as f64 / 1e6)).collect();
     Costs::of_loads(&given.loads).or_else(|| Costs::of(&given.prefills, &steps))
 }
 
-/// The prompts and answers of the load with most tokens per second, else those of the captures.
-fn work(given: &[Given; 2], slo: Slo) -> Option<Work> {
-    let most =
-        |a: &&Load, b: &&Load| a.output_throughput().unwrap_or(0.0).total_cmp(&b.output_throughput().unwrap_or(0.0));
-    let load = given
-        .iter()
-        .flat_map(|own| &own.loads)
-        .filter(|load| load.input_len().is_some() && load.output_len().is_some())
-        .max_by(most);
+/// The prompts and answers of the work that both are weighed at, else those of the captures.
+fn work(given: &[Given; 2], at: Option<&At>, slo: Slo) -> Option<Work> {
+    let mean = |of: fn(&Load) -> Option<f64>| {
+        let [a, b] = at?.kind.picks.each_ref().map(|pick| of(&pick.load));
+        a.zip(b).map(|(a, b)| (a + b) / 2.0)
+    };
     let said = |n: usize| given.iter().find_map(|own| *own.lengths.get(n)?);
-    let input = load.and_then(Load::input_len).or_else(|| said(0))?;
-    let output = load.and_then(Load::output_len).or_else(|| said(1))?;
+    let input = mean(Load::input_len).or_else(|| said(0))?;
+    let output = mean(Load::output_len).or_else(|| said(1))?;
     (input >= 1.0 && output >= 1.0).then_some(Work { input, output, slo })
+}
+
+/// How far the simulation of a side misses at most what was measured of it.
+fn misses(checks: &[Check], side: usize) -> Option<f64> {
+    let own = checks.iter().filter(|check| check.side == side).flat_map(|check| check.values);
+    own.filter_map(|(measured, simulated)| Some((simulated / measured.filter(|own| *own > 0.0)? - 1.0).abs()))
+        .filter(|share| share.is_finite())
+        .reduce(f64::max)
 }
 
 /// Measured loads of so many requests at a time, simulated from costs that were fitted to the others where there are enough.

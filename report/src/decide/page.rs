@@ -1,6 +1,8 @@
 //! The decision for people.
 
+mod answer;
 mod fleet;
+mod works;
 mod worth;
 
 use super::{Decision, From};
@@ -9,14 +11,12 @@ use crate::{
     document::{Align, Document, Inlines, Table},
     inlines,
     sections::Page,
-    serving::ms,
     text, units,
 };
 use diagnosis::{
     compare::waterfall::Cause,
     decide::Origin,
     i18n::{Lang, Text, Value},
-    serving::Metric,
 };
 
 type DecisionPage<'a> = Page<'a, Decision>;
@@ -52,165 +52,13 @@ pub(super) fn report(decision: &Decision, lang: Lang) -> Document {
         let banner = page.message(banner);
         page.out.notice(Inlines::strong(banner));
     }
-    answer(&mut page);
+    answer::show(&mut page);
+    works::show(&mut page);
     worth::show(&mut page);
     gap(&mut page);
     fleet::show(&mut page);
     declared(&mut page);
     page.out
-}
-
-/// What would have to change for the other to win.
-fn answer(page: &mut DecisionPage<'_>) {
-    let decision = page.capture;
-    page.heading(Text::new("The answer", "结论"));
-    if !decision.refused.is_empty() {
-        page.title(page.get(Text::new(
-            "The two may not be weighed against each other: each stands by itself below.",
-            "两者不可相互权衡：以下各自单独列出。",
-        )));
-        let why: Vec<Inlines> = decision.refused.iter().map(|message| page.message(message)).collect();
-        page.list(why);
-        return;
-    }
-    let Some(balance) = &decision.balance else {
-        page.title(page.get(Text::new(
-            "Tokens per second are not known of both sides; give a serving result or a capture with decode steps of each.",
-            "两侧的每秒 token 数未全部已知；请各给出一个服务压测结果或含解码步的采集。",
-        )));
-        return;
-    };
-    let letter = |n: usize| Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned());
-    let (loser, winner) = (letter(balance.loser), letter(1 - balance.loser));
-    let fails = |n: usize| matches!(decision.from.get(n), Some(Some(From::Load(_, Some(false)))));
-    // Who does not hold the targets does not win, however cheap its tokens are.
-    let only = match (fails(0), fails(1)) {
-        (false, true) => Some(0),
-        (true, false) => Some(1),
-        _ => None,
-    };
-    if let Some(holds) = only {
-        page.title(page.tell(
-            Text::new(
-                "At this service level {other} is out: no load that was measured holds the targets on it. What follows is without them.",
-                "在此服务水平下 {other} 出局：其所测负载均不达标。以下为不计目标的结果。",
-            ),
-            [("other", letter(1 - holds))],
-        ));
-    }
-    let head = match balance.cost {
-        Some(cost) => page.tell(
-            Text::new(
-                "{winner} is the cheaper one: a token on B costs {cost} of one on A (speed of a device B/A {speed}).",
-                "{winner} 更便宜：B 上每 token 的成本为 A 的 {cost}（单设备速度 B/A 为 {speed}）。",
-            ),
-            [("winner", winner.clone()), ("cost", Value::Ratio(cost)), ("speed", Value::Ratio(balance.speed))],
-        ),
-        None => page.tell(
-            Text::new(
-                "{winner} gives more tokens a second of a device (B/A {speed}); which one is cheaper nobody can say without prices.",
-                "{winner} 的单设备每秒 token 更多（B/A 为 {speed}）；没有价格则无法判断哪个更便宜。",
-            ),
-            [("winner", winner.clone()), ("speed", Value::Ratio(balance.speed))],
-        ),
-    };
-    page.title(head);
-    let mut lines = vec![page.tell(
-        Text::new(
-            "For {loser} to win, it would have to give {share} more tokens a second of a device",
-            "{loser} 要胜出，单设备每秒 token 须提高 {share}",
-        ),
-        [("loser", loser), ("share", Value::Share(balance.faster))],
-    )];
-    let currency = currency(decision);
-    if let Some(hour) = balance.break_even_hour {
-        lines.push(page.tell(
-            Text::new(
-                "Break-even: a device of B may cost {hour} an hour (it costs {own})",
-                "盈亏平衡：B 的设备每小时可为 {hour}（现为 {own}）",
-            ),
-            [
-                ("hour", Value::Raw(money(hour, currency))),
-                (
-                    "own",
-                    Value::Raw(decision.worth[1].hour.map_or_else(|| "?".to_owned(), |own| money(own.value, currency))),
-                ),
-            ],
-        ));
-    }
-    if let Some(purchase) = balance.break_even_purchase {
-        lines.push(page.tell(
-            Text::new("The same as a price of buying a device of B: {price}", "折合 B 设备的购买价：{price}"),
-            [("price", Value::Raw(money(purchase, currency)))],
-        ));
-    }
-    if let Some(tokens) = balance.repaid_after {
-        lines.push(page.tell(
-            Text::new(
-                "The declared cost of moving to B is repaid after {n} million tokens",
-                "迁移到 B 的申报成本在输出 {n} 百万 token 后收回",
-            ),
-            [("n", Value::Number((tokens / 1e6).ceil()))],
-        ));
-    }
-    lines.extend(slower_first_token(page));
-    for (n, worth) in decision.worth.iter().enumerate() {
-        if let Some(missing) = worth.missing {
-            lines.push(page.tell(
-                Text::new(
-                    "The cost of {side} is not known: declare `price.{key}` of it (`--declare FILE`, table [price])",
-                    "{side} 的成本未知：请申报其 `price.{key}`（`--declare FILE`，表 [price]）",
-                ),
-                [("side", letter(n)), ("key", Value::Raw(format!("{}.{missing}", if n == 0 { "a" } else { "b" })))],
-            ));
-        }
-    }
-    page.list(lines);
-}
-
-/// What the time to the first token would have to become, where targets fail by it.
-fn slower_first_token(page: &DecisionPage<'_>) -> Vec<Inlines> {
-    let decision = page.capture;
-    let Some(slo) = &decision.slo else {
-        return vec![page.get(Text::new(
-            "No targets were given, so nothing here is at a service level: `--slo ttft=200ms,tpot=50ms`",
-            "未给出目标，因此以上均不针对服务水平：`--slo ttft=200ms,tpot=50ms`",
-        ))];
-    };
-    let mut lines = Vec::new();
-    for (letter, from) in SIDES.into_iter().zip(&decision.from) {
-        let Some(From::Load(load, holds)) = from else { continue };
-        if *holds == Some(true) {
-            continue;
-        }
-        for metric in [Metric::Ttft, Metric::Tpot] {
-            let most = slo.most(metric);
-            let now = load.percentile(metric, slo.percentile).or_else(|| load.mean(metric));
-            let Some(now) = now.filter(|now| *now > most) else { continue };
-            lines.push(page.tell(
-                Text::new(
-                    "{side} holds the targets under no load that was measured: its {metric} would have to fall from {now} to {most}",
-                    "{side} 在所测负载下均不达标：其 {metric} 须从 {now} 降至 {most}",
-                ),
-                [
-                    ("side", Value::Raw(letter.to_owned())),
-                    ("metric", Value::Raw(metric.name().to_owned())),
-                    ("now", Value::Raw(ms(now))),
-                    ("most", Value::Raw(ms(most))),
-                ],
-            ));
-        }
-        if holds.is_none() {
-            lines.push(page.tell(
-                Text::new(
-                    "Whether {side} holds the targets cannot be told: that percentile was not recorded",
-                    "无法判断 {side} 是否达标：未记录该百分位",
-                ),
-                [("side", Value::Raw(letter.to_owned()))],
-            ));
-        }
-    }
-    lines
 }
 
 fn currency(decision: &Decision) -> &str {
@@ -258,9 +106,10 @@ fn gap(page: &mut DecisionPage<'_>) {
             of(&[Cause::Maturity, Cause::Slower]),
         ),
         (
-            Text::new("configuration (settings, another path)", "配置（设置、路径）"),
-            of(&[Cause::Configuration, Cause::Mechanism]),
+            Text::new("another path (other operations, other waits)", "路径不同（操作、等待不同）"),
+            of(&[Cause::Mechanism]),
         ),
+        (Text::new("configuration (settings that differ)", "配置（设置不同）"), of(&[Cause::Configuration])),
         (Text::new("unexplained", "未解释"), of(&[Cause::Unexplained])),
     ];
     let all: i64 = groups.iter().map(|(_, ns)| ns.abs()).sum();

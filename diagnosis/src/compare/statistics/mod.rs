@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use bootstrap::Interval;
 pub use noise::{Floor, Noise, repeats_for};
+pub(crate) use quantile::student;
 pub use rank_test::RankTest;
 
 use super::{chosen::Captured, difference::Difference, waterfall::Basis};

@@ -3,8 +3,9 @@
 use super::{DecisionPage, SIDES, currency, money};
 use crate::{
     cells,
-    decide::Check,
+    decide::{Check, MISSES},
     document::{Align, Inlines, Table},
+    inlines,
     serving::{level, ms},
     units,
 };
@@ -38,39 +39,49 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         (page.get(Text::new("a million tokens", "每百万 token 成本")), Align::Right),
     ]);
     let none = || page.get(Text::new("no rate holds the targets", "无法达标"));
-    for (n, best) in decision.together.iter().enumerate() {
-        let Some(Some(costs)) = decision.costs.get(n) else { continue };
-        if !costs.knows_batches() {
-            continue;
-        }
+    for n in 0..2 {
         let name = page.tell(
             Text::new("{side}, both on every worker", "{side}，每实例兼做两者"),
             [("side", Value::Raw(SIDES.get(n).copied().unwrap_or("?").to_owned()))],
         );
-        match best {
+        let hour = decision.worth.get(n).and_then(|own| own.hour).zip(decision.worker.get(n));
+        let cost = |rate: f64| {
+            hour.map_or_else(
+                || "–".to_owned(),
+                |(hour, devices)| money(hour.value * devices / (rate * work.output * 3600.0) * 1e6, currency(decision)),
+            )
+        };
+        // What was measured needs no simulation.
+        if let Some(Some((at, rate))) = decision.measured.get(n) {
+            let name = inlines![name.clone(), page.aside(page.get(Text::new("measured", "实测")))];
+            table.row(cells![name, "–", "–", level(*at, page.lang), format!("{rate:.2}"), cost(*rate)]);
+        }
+        let Some(Some(costs)) = decision.costs.get(n) else { continue };
+        if !costs.knows_batches() {
+            continue;
+        }
+        let name = inlines![name, page.aside(error(page, n))];
+        if is_withheld(page, n) {
+            table.row(cells![name, page.get(WITHHELD), "", "", "", ""]);
+            continue;
+        }
+        match decision.together.get(n).copied().flatten() {
             Some(best) => {
-                let hour = decision.worth.get(n).and_then(|own| own.hour);
-                let cost = hour.map_or_else(
-                    || "–".to_owned(),
-                    |hour| money(hour.value / (best.rate * work.output * 3600.0) * 1e6, currency(decision)),
-                );
-                table.row(cells![
-                    name,
-                    "–",
-                    units::number(best.chunk),
-                    best.batch.to_string(),
-                    format!("{:.2}", best.rate),
-                    cost
-                ]);
+                let (chunk, batch) = (units::number(best.chunk), best.batch.to_string());
+                table.row(cells![name, "–", chunk, batch, format!("{:.2}", best.rate), cost(best.rate)]);
             }
             None => table.row(cells![name, none(), "", "", "", ""]),
         }
     }
+    let knows = |n: usize| decision.costs.get(n).is_some_and(|own| own.as_ref().is_some_and(|own| own.knows_batches()));
+    let pairs = [[0, 0], [1, 1], [0, 1], [1, 0]].into_iter();
+    for pair in pairs.filter(|pair| pair.iter().all(|n| knows(*n)) && pair.iter().any(|n| is_withheld(page, *n))) {
+        if pair[0] == pair[1] || decision.refused.is_empty() {
+            table.row(cells![apart(page, pair), page.get(WITHHELD), "", "", "", ""]);
+        }
+    }
     for (pair, found, cost) in &decision.fleets {
-        let letters = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
-        let [prefill, decode] = letters;
-        let name = page
-            .tell(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)]);
+        let name = apart(page, *pair);
         match found {
             Some(fleet) => {
                 let [p, d] = fleet.workers;
@@ -96,6 +107,30 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         page.table(page.get(Text::new("Fleets that hold the targets", "达标的集群")), table);
     }
     checks(page);
+}
+
+/// Said in place of a fleet whose simulation misses what was measured.
+const WITHHELD: Text =
+    Text::new("withheld: the simulation misses its own measurements", "不予给出：模拟与自身实测不符");
+
+fn is_withheld(page: &DecisionPage<'_>, n: usize) -> bool {
+    page.capture.misses.get(n).copied().flatten().is_some_and(|share| share > MISSES)
+}
+
+/// How far the simulation of a side misses what was measured.
+fn error(page: &DecisionPage<'_>, n: usize) -> Inlines {
+    match page.capture.misses.get(n).copied().flatten() {
+        Some(share) => page.tell(
+            Text::new("simulated, off by up to {share}", "模拟，误差至多 {share}"),
+            [("share", Value::Share(share))],
+        ),
+        None => page.get(Text::new("simulated, not checked against loads", "模拟，未与负载核对")),
+    }
+}
+
+fn apart(page: &DecisionPage<'_>, pair: [usize; 2]) -> Inlines {
+    let [prefill, decode] = pair.map(|side| Value::Raw(SIDES.get(side).copied().unwrap_or("?").to_owned()));
+    page.tell(Text::new("prefill on {a}, decode on {b}", "{a} 预填充，{b} 解码"), [("a", prefill), ("b", decode)])
 }
 
 /// Why no fleet is simulated of a side.

@@ -54,9 +54,9 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
         ),
     ];
     for (name, a, b, show, key) in rows {
-        let cell = |side: Option<Number>| match side {
+        let cell = |side: Option<Number>, known: bool| match side {
             Some(number) => inlines![show(number.value), page.aside(page.get(origin(number.origin)))],
-            None if key.is_empty() => "–".into(),
+            None if key.is_empty() || known => "–".into(),
             None => inlines![
                 "– ",
                 page.aside(
@@ -68,7 +68,10 @@ pub(super) fn show(page: &mut DecisionPage<'_>) {
             .zip(b)
             .filter(|_| decision.refused.is_empty())
             .map_or_else(|| "–".to_owned(), |(a, b)| units::ratio(b.value / a.value));
-        table.row(cells![page.get(name), cell(a), cell(b), ratio]);
+        // Where its cost is known, it is the rate that is missing and nothing is to be declared.
+        let [known_a, known_b] =
+            decision.worth.each_ref().map(|own| key == "device_hour" && own.hour.is_some() || own.per_device.is_none());
+        table.row(cells![page.get(name), cell(a, known_a), cell(b, known_b), ratio]);
     }
     page.table(page.get(Text::new("Output tokens", "输出 token")), table);
     let recorded: Vec<&str> =
@@ -96,8 +99,8 @@ fn basis(page: &DecisionPage<'_>, n: usize) -> Inlines {
         _ => Inlines::new(),
     };
     let line = match decision.from.get(n) {
-        Some(Some(From::Load(load, holds))) => {
-            let held = match holds {
+        Some(Some(From::Load(load))) => {
+            let held = match decision.holds.get(n).copied().flatten() {
                 Some(true) => Text::new("the most of the loads that hold the targets", "达标负载中最高者"),
                 Some(false) => Text::new("no load holds the targets; the most of all", "没有达标负载；取全部中最高者"),
                 None => Text::new("the most of all loads", "全部负载中最高者"),
