@@ -1,7 +1,10 @@
 //! What holds up the host of a run and what goes on beside it, as its faults say: delays, waits, allocations, copies, threads.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -19,12 +22,19 @@ use beside::Beside;
 /// A sleep may last so much longer than was asked for: the slack of Linux timers is 50 µs.
 const WAKE_UP: Duration = Duration::from_micros(100);
 
+/// Longest time that a thread beside the run sleeps without looking whether the run is over.
+const NOTICED: Duration = Duration::from_millis(10);
+
+/// Steps of a run before its first decode step.
+const PREFILL: u32 = 1;
+
 /// The host's faults while a run lasts.
 pub(crate) struct HostHook {
     faults: HostFaults,
     copied: Option<[Buffer; 2]>,
     random: u64,
     holder: Option<Holder>,
+    steps: u32,
 }
 
 impl HostHook {
@@ -43,11 +53,17 @@ impl HostHook {
         // Asked for once before the run: what no launch can have would make it a run without the fault.
         faults.alloc.map(Buffer::zeroed).transpose()?;
         let holder = faults.stall.map(Holder::start).transpose()?;
-        Ok(Some(Self { faults: faults.clone(), copied, random: 1, holder }))
+        Ok(Some(Self { faults: faults.clone(), copied, random: 1, holder, steps: 0 }))
     }
 
     /// Before a step.
     pub(crate) fn before_step(&mut self, log: &mut Log) {
+        self.steps = self.steps.saturating_add(1);
+        if self.steps > PREFILL
+            && let Some(holder) = &self.holder
+        {
+            holder.begin();
+        }
         if let Some([from, to]) = &mut self.copied {
             let start = log.now();
             to.bytes_mut().copy_from_slice(from.bytes());
@@ -104,25 +120,53 @@ fn pass(time: Duration) {
     busy(time.saturating_sub(began.elapsed()));
 }
 
+/// A time passes, or less where something is over.
+fn pass_unless(time: Duration, is_over: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_over() && began.elapsed() < time {
+        pass(time.saturating_sub(began.elapsed()).min(NOTICED));
+    }
+}
+
 /// A thread that holds a lock now and then until it is dropped.
 struct Holder {
     lock: Arc<Mutex<()>>,
+    began: Arc<AtomicBool>,
+    held: Arc<AtomicBool>,
     _thread: Beside,
 }
 
 impl Holder {
     fn start(stall: Stall) -> Result<Self, Error> {
         let lock = Arc::new(Mutex::new(()));
-        let its = Arc::clone(&lock);
+        let [began, held] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (its, may_begin, holds) = (Arc::clone(&lock), Arc::clone(&began), Arc::clone(&held));
         let thread = Beside::start("gil_like_stall", move |stop| {
-            while !stop.load(Ordering::Relaxed) {
-                let held = its.lock().unwrap_or_else(PoisonError::into_inner);
-                pass(stall.hold);
-                drop(held);
-                std::thread::sleep(stall.period.saturating_sub(stall.hold));
+            let is_over = || stop.load(Ordering::Relaxed);
+            while !is_over() && !may_begin.load(Ordering::Acquire) {
+                std::thread::sleep(WAKE_UP);
             }
+            while !is_over() {
+                let guard = its.lock().unwrap_or_else(PoisonError::into_inner);
+                holds.store(true, Ordering::Release);
+                pass_unless(stall.hold, is_over);
+                drop(guard);
+                pass_unless(stall.period.saturating_sub(stall.hold), is_over);
+            }
+            // Nobody waits for a thread that is over.
+            holds.store(true, Ordering::Release);
         })?;
-        Ok(Self { lock, _thread: thread })
+        Ok(Self { lock, began, held, _thread: thread })
+    }
+
+    /// Begins, if it has not yet, and waits until the lock is held: a run that is over before the first period is must meet it
+    /// too, or it would be written down as what it was not.
+    fn begin(&self) {
+        if !self.began.swap(true, Ordering::AcqRel) {
+            while !self.held.load(Ordering::Acquire) {
+                std::thread::sleep(WAKE_UP);
+            }
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Injection {
     pub arguments: &'static str,
     /// What it does.
     pub what: &'static str,
+    /// Whether it changes times alone: numbers and operators stay what they are.
+    pub is_timing: bool,
     apply: fn(&mut RunOptions, &mut Arguments) -> Result<(), Error>,
 }
 

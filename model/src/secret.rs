@@ -51,6 +51,10 @@ const WORDS: [&str; 20] = [
 /// Ends of a word that announce one all the same, as in `--apikey`.
 const ENDS: [&str; 4] = ["apikey", "token", "secret", "password"];
 
+/// Parameters of an address that sign it, beside those that [`WORDS`] know: of Azure's shared access and of older AWS and Google
+/// links.
+const SIGNS: [&str; 3] = ["sig", "AWSAccessKeyId", "GoogleAccessId"];
+
 /// How secrets begin that their makers mark as such: OpenAI, Hugging Face, GitHub, GitLab, Slack, AWS, and JSON web tokens.
 const MARKS: [&str; 9] = ["sk-", "hf_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "AKIA", "eyJ"];
 
@@ -63,22 +67,21 @@ pub fn is_secret_variable(name: &str) -> bool {
     NAMES.iter().any(|part| upper.contains(part))
 }
 
-/// Whether a value holds a login, as `https://user:password@host` does.
-pub fn has_login(value: &str) -> bool {
-    value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'))
-}
-
 /// A command line, or a process name that is one, as it may be kept: without values of secret options and variables, without
 /// logins in addresses, without marked secrets, and without the names of people in paths.
 pub fn kept(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut hides = false;
+    let mut before = "";
     for part in line.split_inclusive(char::is_whitespace) {
         let word = part.trim_end_matches(char::is_whitespace);
         let space = part.get(word.len()..).unwrap_or_default();
         let bare = word.trim_matches(['"', '\'']);
         let is_option = bare.starts_with('-');
-        if hides && !bare.is_empty() && !is_option {
+        if is_login(before, bare) {
+            out.push_str(&word.replace(bare, HIDDEN));
+            before = "";
+        } else if hides && !bare.is_empty() && !is_option {
             // The scheme of an `Authorization` is none; what follows it is.
             let is_scheme = ["bearer", "basic", "token"].contains(&bare.to_ascii_lowercase().as_str());
             out.push_str(&if is_scheme { word.to_owned() } else { word.replace(bare, HIDDEN) });
@@ -87,10 +90,21 @@ pub fn kept(line: &str) -> String {
             out.push_str(&shown(word, bare));
             let is_name = (is_option && !bare.contains('=')) || bare.ends_with(':');
             hides = bare.eq_ignore_ascii_case("bearer") || (is_name && is_secret_option(bare));
+            before = bare;
         }
         out.push_str(space);
     }
     without_homes(&out)
+}
+
+/// Whether a word is a login by the short option before it: `-u name:password`, and `-p password` unless it is a port or a path.
+fn is_login(option: &str, word: &str) -> bool {
+    let is_port = || word.bytes().all(|byte| byte.is_ascii_digit() || b":./-".contains(&byte));
+    match option {
+        "-u" | "--user" | "--proxy-user" => word.contains(':'),
+        "-p" => !word.is_empty() && !word.starts_with('-') && !word.contains('/') && !is_port(),
+        _ => false,
+    }
 }
 
 /// Whether an option, or a header with a colon, announces a secret.
@@ -113,13 +127,36 @@ fn shown(word: &str, bare: &str) -> String {
     if value.len() >= MARKED && MARKS.iter().any(|mark| value.starts_with(mark)) {
         return word.replace(value, HIDDEN);
     }
-    if has_login(word)
-        && let Some((scheme, rest)) = word.split_once("://")
-        && let Some((_, host)) = rest.rsplit_once('@')
+    if word.contains("://") {
+        return address(word);
+    }
+    // A header, as in `--header=Cookie:value`.
+    if let Some((name, value)) = value.split_once(':')
+        && !value.is_empty()
+        && is_secret_option(name)
     {
-        return format!("{scheme}://{HIDDEN}@{host}");
+        return word.replacen(&format!(":{value}"), &format!(":{HIDDEN}"), 1);
     }
     word.to_owned()
+}
+
+/// An address without its login and without what its query signs it with.
+fn address(word: &str) -> String {
+    let (place, query) = word.split_once('?').map_or((word, None), |(place, query)| (place, Some(query)));
+    let mut out = match place.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, host)) => format!("{scheme}://{HIDDEN}@{host}"),
+        None => place.to_owned(),
+    };
+    for (i, part) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        out.push(if i == 0 { '?' } else { '&' });
+        match part.split_once('=') {
+            Some((name, _)) if is_secret_option(name) || SIGNS.iter().any(|sign| name.eq_ignore_ascii_case(sign)) => {
+                out.push_str(&format!("{name}={HIDDEN}"));
+            }
+            _ => out.push_str(part),
+        }
+    }
+    out
 }
 
 /// A text in which the homes of people are `~`.
@@ -183,6 +220,15 @@ mod tests {
             ("run hf_abcdefghijklmnopqrst", "run ***"),
             ("python /home/alice/x.py --out=/root/y /rooted/z", "python ~/x.py --out=~/y /rooted/z"),
             ("sh -c 'read line; echo \"got $line\"'", "sh -c 'read line; echo \"got $line\"'"),
+            ("get https://h/x?sig=abc&v=1&X-Amz-Signature=abc", "get https://h/x?sig=***&v=1&X-Amz-Signature=***"),
+            ("get https://me:pw@h/x?a=b@c", "get https://***@h/x?a=b@c"),
+            ("curl -u bob:pw url", "curl -u *** url"),
+            ("python -u x.py --user bob", "python -u x.py --user bob"),
+            ("sshpass -p pw ssh -p 22 host", "sshpass -p *** ssh -p 22 host"),
+            ("docker run -p 8000:8000 -p -x", "docker run -p 8000:8000 -p -x"),
+            ("mkdir -p /data/x", "mkdir -p /data/x"),
+            ("curl --header=Cookie:abc -H 'X-Api-Key:abc'", "curl --header=Cookie:*** -H 'X-Api-Key:***'"),
+            ("run cuda:0 std::sort", "run cuda:0 std::sort"),
             ("", ""),
         ] {
             assert_eq!(kept(line), expected);

@@ -75,8 +75,8 @@ fn allowed(line: &str) -> Option<(&str, &str)> {
     let secret = secret::is_secret_variable(name);
     let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
     // `http://user:password@host` is a secret whatever the variable is called.
-    let login = secret::has_login(value);
-    (plain && wanted && !secret && !login).then_some((name, value))
+    let holds_one = secret::kept(value) != secret::without_homes(value);
+    (plain && wanted && !secret && !holds_one).then_some((name, value))
 }
 
 #[cfg(test)]
@@ -92,6 +92,7 @@ mod tests {
             "VLLM_API_KEY=sk-hidden",
             "HF_TOKEN=hidden",
             "TORCH_PROXY=http://me:hidden@host",
+            "TORCH_DATA_URL=https://host/x?sig=hidden",
             "PATH=/hidden",
             "NCCL_PWD=hidden",
             "CUDA_COOKIE=hidden",
@@ -101,7 +102,7 @@ mod tests {
             environment.take(line);
         }
         assert_eq!(environment.text().as_deref(), Some("CUDA_VISIBLE_DEVICES=0,1, NCCL_ALGO=Ring"));
-        assert_eq!(environment.redacted, 7);
+        assert_eq!(environment.redacted, 8);
     }
 
     #[test]

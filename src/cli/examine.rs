@@ -15,6 +15,7 @@ use super::{
     first_run,
     progress::Bar,
     samples, say,
+    scratch::Scratch,
     source::{KernelMetrics, Probed, Source},
     targets::Targets,
     unread,
@@ -127,7 +128,7 @@ impl Examine {
                 let directory = std::env::temp_dir();
                 Usage(format!("cannot write to '{}': {e}; set TMPDIR to a writable directory", directory.display()))
             };
-            let unpacked = tempfile::tempdir().map_err(refused)?;
+            let unpacked = Scratch::make().map_err(refused)?;
             let samples = samples::unpack(unpacked.path()).map_err(refused)?;
             return Ok(Session::open(&samples, &reading)?);
         }

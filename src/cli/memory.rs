@@ -81,7 +81,7 @@ pub fn check(
         }
     }
     if options.batch > 1 {
-        let batch = (1..options.batch).rev().find(|batch| fits(&RunOptions { batch: *batch, ..options.clone() }));
+        let batch = largest_below(options.batch, |batch| fits(&RunOptions { batch, ..options.clone() }));
         ways.extend(batch.map(|batch| format!("--batch {batch}")));
     }
     if options.ids.is_empty() {
@@ -114,6 +114,21 @@ pub fn check(
         &format!("what fits: {ways}"),
     )
     .into())
+}
+
+/// The largest number from 1 on and below `end` that fits, where all below one that fits do too. It halves, since `end` is
+/// whatever was asked for.
+fn largest_below(end: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut fitting, mut beyond) = (0, end);
+    while beyond - fitting > 1 {
+        let middle = fitting + (beyond - fitting) / 2;
+        if fits(middle) {
+            fitting = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    (fitting > 0).then_some(fitting)
 }
 
 /// Refuses what needs `need` bytes, described by `what`, where there are fewer.
@@ -173,6 +188,24 @@ mod tests {
         let small = said(&options, 1, 1 << 30).unwrap();
         assert!(small.contains("--model "), "{small}");
         assert!(said(&options, 1, 1).unwrap().contains("a smaller model"));
+    }
+
+    #[test]
+    fn a_batch_of_any_size_is_refused_at_once_with_the_largest_that_fits() {
+        for end in 1..40 {
+            for most in 0..40 {
+                let expected = (1..end).rev().find(|n| *n <= most);
+                assert_eq!(largest_below(end, |n| n <= most), expected, "{end} {most}");
+            }
+        }
+        let config = preset("tiny").unwrap();
+        for batch in [10_000_000_000, usize::MAX / 2, usize::MAX] {
+            for (prompt, steps) in [(1, 1), (512, 1), (usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
+                let options = RunOptions { batch, prompt, steps, ..RunOptions::default() };
+                let told = check("tiny", &config, &options, 1, Some(1 << 30)).unwrap_err().to_string();
+                assert_eq!(told.contains("--batch "), steps == 1 && prompt <= 512, "{told}");
+            }
+        }
     }
 
     #[test]

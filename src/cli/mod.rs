@@ -45,6 +45,7 @@ mod results;
 mod rules;
 mod run;
 mod samples;
+mod scratch;
 mod self_trace;
 mod selftest;
 mod showing;

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use super::{Global, exit::Usage};
+use super::{Global, exit::Usage, whole_file};
 use report::document::Document;
 
 /// What a command made.
@@ -51,6 +51,5 @@ impl Global {
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Usage> {
-    let refused = |e| Usage(format!("cannot write '{}': {e}; name a file in a writable directory", path.display()));
-    std::fs::write(path, text).map_err(refused)
+    whole_file::write(path, |out| out.write_all(text.as_bytes()))
 }

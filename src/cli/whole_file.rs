@@ -1,7 +1,7 @@
 //! A file that appears whole or not at all: written under a temporary name in the same directory, then renamed.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -16,19 +16,21 @@ const BUFFER: usize = 1 << 20;
 /// # Errors
 /// When it cannot be written, with the reason; then there is no file of that name, or still the one before.
 pub fn write<T>(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> Result<T, Usage> {
-    // A link stays one: what it names is replaced. What lies with the devices is no name that could be.
-    let place = target.canonicalize().unwrap_or_else(|_| target.to_owned());
-    let is_open = |path: &Path| ["/dev", "/proc"].iter().any(|of| path.starts_with(of));
-    let as_it_is = fs::metadata(target).is_ok_and(|found| !found.is_file()) || is_open(target) || is_open(&place);
-    let written = if as_it_is {
-        into(File::options().write(true).open(target), content).map(|(_, told)| told)
-    } else {
-        let ended = Ended::receive().unwrap_or_else(|_| Ended::never());
-        let written = replace(&place, content, &ended);
-        ended.follow();
-        written
+    let written = match store::place(target) {
+        Ok(place) => {
+            let ended = Ended::receive().unwrap_or_else(|_| Ended::never());
+            let written = replace(&place, content, &ended);
+            ended.follow();
+            written
+        }
+        Err(_) => into(File::options().write(true).open(target), content).map(|(_, told)| told),
     };
-    written.map_err(|error| Usage(format!("cannot write '{}': {error}; {}", target.display(), next(&error))))
+    written.map_err(|error| refuse(target, &error))
+}
+
+/// What is said of a file that cannot be written.
+pub fn refuse(target: &Path, error: &io::Error) -> Usage {
+    Usage(format!("cannot write '{}': {error}; {}", target.display(), next(error)))
 }
 
 /// Writes below a writer, until a signal comes.
@@ -79,6 +81,7 @@ pub fn next(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or name a file on another disk",
         io::ErrorKind::BrokenPipe => "its reader went away before the end",
+        io::ErrorKind::InvalidInput => "name a regular file, or a new one",
         _ => "name a file in a writable directory",
     }
 }
@@ -86,6 +89,8 @@ pub fn next(error: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     #[test]

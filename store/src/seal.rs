@@ -25,6 +25,11 @@ const MARK: [u8; 8] = *b"STROSEAL";
 const FORM: u32 = 1;
 /// Bytes of the seal behind the digests.
 const TAIL: usize = 32;
+/// Smallest page of SQLite: <https://www.sqlite.org/fileformat.html#page_size>.
+const SMALLEST_PAGE: u32 = 512;
+/// Most bytes of digests that are believed: those of a capture of 128 GiB, with the pages of 16 KiB that captures have. Our own
+/// value.
+const MOST: u64 = 64 << 20;
 /// Bytes of a digest.
 const DIGEST: usize = 8;
 
@@ -82,11 +87,15 @@ impl Seal {
                 wrong()
             };
         }
-        // As many as the file really has bytes for.
-        let mut digests = vec![0; (length - body) as usize - TAIL];
+        // Before anything is made of it: a file of holes has as many bytes as somebody cared to write.
+        let kept = length - body - TAIL as u64;
+        if !page.is_power_of_two() || page < SMALLEST_PAGE || kept > MOST {
+            return wrong();
+        }
+        let mut digests = vec![0; kept as usize];
         file.seek(SeekFrom::Start(body))?;
         file.read_exact(&mut digests)?;
-        if digest != of_seal(&digests, &tail) || form != FORM || page == 0 {
+        if digest != of_seal(&digests, &tail) || form != FORM {
             return wrong();
         }
         let digests = digests.chunks_exact(DIGEST).map(|bytes| u64::from_le_bytes(cut(bytes, 0))).collect();
@@ -188,6 +197,27 @@ mod tests {
         assert!(!seal.holds(0, second) && !seal.holds(1, first) && !seal.holds(2, first));
         Seal::put_on(file.path()).unwrap();
         assert_eq!(std::fs::read(file.path()).unwrap(), sealed);
+    }
+
+    #[test]
+    fn l5_a_forged_seal_on_a_file_of_holes_takes_no_memory() {
+        for (page, pages) in
+            [(1u32, 1u64 << 40), (1, 6 << 30), (3, 1 << 30), (256, 1 << 28), (512, 1 << 27), (16 << 10, 1 << 27)]
+        {
+            let mut file = tempfile::tempfile().unwrap();
+            let mut tail = [0; TAIL];
+            tail[..4].copy_from_slice(&page.to_le_bytes());
+            tail[4..8].copy_from_slice(&FORM.to_le_bytes());
+            tail[8..16].copy_from_slice(&pages.to_le_bytes());
+            tail[24..].copy_from_slice(&MARK);
+            if file.seek(SeekFrom::Start(pages * (u64::from(page) + DIGEST as u64))).is_err()
+                || file.write_all(&tail).is_err()
+            {
+                continue;
+            }
+            // To make room for the digests of the largest of these ends the process.
+            assert!(Seal::read(&file).unwrap().is_err(), "{page} {pages}");
+        }
     }
 
     #[test]

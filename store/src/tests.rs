@@ -110,6 +110,20 @@ fn small() -> Trace {
     b.finish()
 }
 
+#[cfg(unix)]
+#[test]
+fn a_capture_behind_a_link_is_replaced_and_edited_and_the_link_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let [link, file] = ["latest.strato", "a.strato"].map(|name| directory.path().join(name));
+    std::os::unix::fs::symlink("a.strato", &link).unwrap();
+    save(&link, &[small()]).unwrap();
+    save(&link, &[small()]).unwrap();
+    crate::declare(&link, &[("model.name", "m")]).unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert!(file.symlink_metadata().unwrap().is_file());
+    assert_eq!(load(&file).unwrap()[0].manifest.value("model.name"), Some("m"));
+}
+
 #[test]
 fn views_resolve_names_and_launches() {
     let (_keep, path) = temporary();

@@ -10,10 +10,14 @@ use crate::{
     run::{RunOptions, Sync},
 };
 
+/// Longest time for which a lock may be held, ms: whoever ends the run waits for it. Our own value.
+const LONGEST_HOLD_MS: u64 = 1000;
+
 pub(super) const HOST_DELAY: Injection = Injection {
     name: "host_delay",
     arguments: "op=all,us=50,jitter_us=0",
     what: "the host is busy before it launches an operator",
+    is_timing: true,
     apply: |options, arguments| {
         let op = arguments.op()?;
         let time = Duration::from_micros(arguments.take("us")?.unwrap_or(50));
@@ -27,6 +31,7 @@ pub(super) const EXTRA_SYNC: Injection = Injection {
     name: "extra_sync",
     arguments: "every=op|layer",
     what: "the host waits for the device after every operator or layer",
+    is_timing: true,
     apply: |options, arguments| {
         let sync = match arguments.take::<String>("every")?.as_deref() {
             None | Some("op") => Sync::PerOp,
@@ -48,6 +53,7 @@ pub(super) const ALLOC_PER_OP: Injection = Injection {
     name: "alloc_per_op",
     arguments: "kib=1024",
     what: "the host allocates, touches and frees memory before every launch",
+    is_timing: true,
     apply: |options, arguments| {
         let kib: u32 = arguments.take("kib")?.unwrap_or(1024);
         options.faults.host.alloc = Some((kib as usize) << 10);
@@ -59,6 +65,7 @@ pub(super) const BLOCKING_COPY: Injection = Injection {
     name: "blocking_copy",
     arguments: "mib=16",
     what: "the host copies memory before every step and waits for it",
+    is_timing: true,
     apply: |options: &mut RunOptions, arguments: &mut Arguments| {
         let mib: u16 = arguments.take("mib")?.unwrap_or(16);
         options.faults.host.copy = Some(usize::from(mib) << 20);
@@ -70,6 +77,7 @@ pub(super) const CPU_FALLBACK: Injection = Injection {
     name: "cpu_fallback",
     arguments: "op=silu_mul",
     what: "the host waits for the device and computes an operator itself",
+    is_timing: false,
     apply: |options, arguments| {
         options.faults.host.fallback = Some(arguments.op()?.unwrap_or(OpName::SiluMul));
         Ok(())
@@ -80,9 +88,14 @@ pub(super) const GIL_LIKE_STALL: Injection = Injection {
     name: "gil_like_stall",
     arguments: "period_ms=20,hold_ms=5",
     what: "another thread holds a lock that every launch needs",
+    is_timing: true,
     apply: |options, arguments| {
         let period = Duration::from_millis(arguments.take("period_ms")?.unwrap_or(20));
-        let hold = Duration::from_millis(arguments.take("hold_ms")?.unwrap_or(5));
+        let hold = arguments.take("hold_ms")?.unwrap_or(5);
+        if hold > LONGEST_HOLD_MS {
+            return Err(arguments.refuse(&format!("hold_ms={hold} (at most {LONGEST_HOLD_MS})")));
+        }
+        let hold = Duration::from_millis(hold);
         options.faults.host.stall = Some(Stall { period, hold });
         Ok(())
     },

@@ -7,6 +7,7 @@ pub(super) const SLOW_RANK: Injection = Injection {
     name: "slow_rank",
     arguments: "rank=1,factor=1.5",
     what: "operators of one rank take longer, collectives apart",
+    is_timing: true,
     apply: |options, arguments| {
         let rank = arguments.take("rank")?.unwrap_or(1);
         let factor: f64 = arguments.take("factor")?.unwrap_or(1.5);

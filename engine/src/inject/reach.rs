@@ -1,7 +1,10 @@
 //! Whether what was injected reaches anything in a run: a fault that changes nothing would be written down as ground truth all
 //! the same.
 
-use crate::{Config, Error, Shard, faults::Delay, program::OpName, run::RunOptions};
+use crate::{Config, Error, Shard, faults::Delay, options::Mode, program::OpName, run::RunOptions};
+
+/// Least factor that makes a rank a slower one: own value, beyond what equal ranks differ by.
+const SLOWER: f64 = 1.05;
 
 impl RunOptions {
     /// Refuses injections that would change nothing in a run of a model on so many ranks.
@@ -36,9 +39,12 @@ impl RunOptions {
                     format!("its ranks are 0 to {}, and {rank} is none of them", ranks.saturating_sub(1)),
                 );
             }
-            if factor <= 1.0 {
-                return nothing("slow_rank", "a factor of 1 is no slower".to_owned());
+            if factor < SLOWER {
+                return nothing("slow_rank", format!("{factor} times is no slower; ranks differ by more by chance"));
             }
+        }
+        if numeric.rope_base.is_some() && self.prompt + self.steps < 2 {
+            return nothing("rope_base_wrong", "its only token stands at position 0, which is not rotated".to_owned());
         }
         let host = &self.faults.host;
         let asked = |name: &str| self.faults.asked.iter().any(|text| text.split(':').next() == Some(name));
@@ -51,6 +57,16 @@ impl RunOptions {
         ];
         if let Some((name, _)) = is_idle.into_iter().find(|(_, idle)| *idle) {
             return nothing(name, "it asks for an amount of 0".to_owned());
+        }
+        if host.stall.is_some() && self.steps == 0 {
+            return nothing("gil_like_stall", "it has no decode steps".to_owned());
+        }
+        let at_once = self.mode == Mode::Graph && host.fallback.is_none();
+        if asked("extra_sync") && at_once {
+            return nothing(
+                "extra_sync",
+                "its decode steps are replayed whole, and nothing can wait within one".to_owned(),
+            );
         }
         self.check_operators(config, Shard { rank: 0, of: ranks })
     }
@@ -72,6 +88,16 @@ impl RunOptions {
             && !has(op)
         {
             return nothing("host_delay", &format!("its steps have no operator {}", op.text()));
+        }
+        // A replay is launched before the first operator, and there the host is held up.
+        if let Some(Delay { op: Some(op), .. }) = self.faults.host.delay
+            && (self.mode, self.faults.host.fallback) == (Mode::Graph, None)
+            && step.ops.first().is_none_or(|first| first.name != op)
+        {
+            return nothing(
+                "host_delay",
+                &format!("its decode steps are replayed whole, and {} is not launched", op.text()),
+            );
         }
         if !self.changes.is_empty() && plain.programs(config, shard)?[1] == step {
             return nothing("unfuse or layout_cast", "its steps have none of those operators");

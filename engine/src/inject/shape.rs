@@ -11,6 +11,7 @@ pub(super) const NO_GRAPH: Injection = Injection {
     name: "no_graph",
     arguments: "",
     what: "operators are launched one by one",
+    is_timing: true,
     apply: |options, _| {
         if options.mode == Mode::Eager {
             return Err(Error::Request(
@@ -27,6 +28,7 @@ pub(super) const UNFUSE: Injection = Injection {
     name: "unfuse",
     arguments: "op=all",
     what: "an operator runs as several simpler ones",
+    is_timing: false,
     apply: |options, arguments| {
         let changes: Vec<Change> = match arguments.op()? {
             None => Change::UNFUSABLE.iter().copied().map(Change::Unfuse).collect(),
@@ -42,6 +44,7 @@ pub(super) const LAYOUT_CAST: Injection = Injection {
     name: "layout_cast",
     arguments: "op=down_proj",
     what: "the input of an operator is turned into another layout and back",
+    is_timing: false,
     apply: |options, arguments| {
         options.changes.push(Change::CastBefore(arguments.op()?.unwrap_or(OpName::DownProj)));
         Ok(())
@@ -52,6 +55,7 @@ pub(super) const LOW_PRECISION_OFF: Injection = Injection {
     name: "low_precision_off",
     arguments: "",
     what: "weights are single precision",
+    is_timing: false,
     apply: |options, _| {
         if options.dtype == Dtype::F32 {
             return Err(Error::Request(
@@ -68,6 +72,7 @@ pub(super) const PADDING: Injection = Injection {
     name: "padding",
     arguments: "to=8",
     what: "more sequences are computed than are asked for",
+    is_timing: false,
     apply: |options, arguments| {
         let to = arguments.take("to")?.unwrap_or(8);
         if to <= options.batch {

@@ -146,6 +146,15 @@ fn delays_and_slow_ranks_take_the_time_they_should() {
 }
 
 #[test]
+fn l8_a_stall_meets_the_first_decode_step_whatever_its_period() {
+    let (_, log, _) = run(injected("gil_like_stall:period_ms=3600000,hold_ms=200"));
+    let steps: Vec<_> =
+        log.records().iter().filter(|r| r.kind == Kind::Step).map(|r| (r.step, r.host.end - r.host.start)).collect();
+    let longest = steps.iter().max_by_key(|(_, time)| *time).unwrap();
+    assert!(longest.0 == 1 && longest.1 > 150_000_000, "{steps:?}");
+}
+
+#[test]
 fn what_changes_nothing_is_refused() {
     let config = crate::preset("tiny").unwrap();
     let refused = |text: &str, ranks: usize| {
@@ -161,6 +170,8 @@ fn what_changes_nothing_is_refused() {
         ("slow_rank", 1, "0 to 0"),
         ("slow_rank:rank=2", 2, "0 to 1"),
         ("slow_rank:factor=1", 2, "no slower"),
+        ("slow_rank:factor=1.0000001", 2, "no slower"),
+        ("gil_like_stall:hold_ms=100000", 1, "at most 1000"),
         ("rope_base_wrong:factor=1", 1, "as it is"),
         ("no_graph", 1, "--mode graph"),
         ("padding:to=1", 1, "cannot be padded"),
@@ -176,6 +187,18 @@ fn what_changes_nothing_is_refused() {
         let said = refused(text, ranks).unwrap_or_else(|| panic!("{text} is taken"));
         assert!(said.contains(why), "{text}: {said}");
     }
+    let of = |text: &str, options: RunOptions| {
+        let mut asked = options;
+        let checked = inject(text, &mut asked).and_then(|()| asked.check_injections(&config, 1));
+        checked.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let graph = || RunOptions { steps: 3, mode: Mode::Graph, ..options() };
+    assert!(of("extra_sync", graph()).contains("replayed whole"));
+    assert!(of("host_delay:op=rope", graph()).contains("rope is not launched"));
+    assert_eq!((of("host_delay", graph()), of("alloc_per_op", graph())), (String::new(), String::new()));
+    let one = || RunOptions { prompt: 1, steps: 0, ids: Vec::new(), ..options() };
+    assert!(of("rope_base_wrong", one()).contains("position 0"));
+    assert!(of("gil_like_stall", one()).contains("no decode steps"));
     for (text, ranks) in [
         ("nan_at:layer=1", 1),
         ("stale_kv", 1),

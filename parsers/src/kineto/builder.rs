@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::Entry, hash::Hash};
 
-use model::{Category, Detail, Ns, Severity, Span, StringId, TrackKind};
+use model::{Category, Detail, Ns, Severity, Span, StringId, TrackKind, secret};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -215,7 +215,10 @@ impl<'a> BatchBuilder<'a> {
         tally.note = "names of processes and threads; sort orders and labels are not kept";
         if let (true, Some(text)) = (thread || process, event.args.label) {
             tally.kept += 1;
-            let label = Label { thread, pid: self.id(event.pid), tid: self.id(event.tid), text: self.text(text) };
+            // Cut here: what is no name of anything else comes into the capture as this text alone.
+            let text = secret::kept(text.decode().0.trim());
+            let text = self.owned(text);
+            let label = Label { thread, pid: self.id(event.pid), tid: self.id(event.tid), text };
             if self.label_ids.insert(label, 0).is_none() {
                 self.batch.labels.push(label);
             }

@@ -347,6 +347,20 @@ fn memory_counters_flows_names_and_python() {
 }
 
 #[test]
+fn l3_names_of_processes_and_threads_leave_no_secret_in_the_strings() {
+    let t = trace(
+        r#"{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "serve --api-key LEAK1 https://u:LEAK2@h sk-LEAK3abcdefghijklmnop"}},
+        {"ph": "M", "name": "thread_name", "pid": 1, "tid": 7, "args": {"name": "worker --token LEAK4 /home/LEAK5/x"}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 7, "ts": 0, "dur": 5}"#,
+        "",
+    );
+    assert_eq!(text(&t, t.processes[0].name), "serve --api-key *** https://***@h ***");
+    assert_eq!(text(&t, t.tracks[0].name), "worker --token *** ~/x");
+    let leaks: Vec<_> = t.strings.iter().filter(|(_, text)| text.contains("LEAK")).collect();
+    assert!(leaks.is_empty(), "{leaks:?}");
+}
+
+#[test]
 fn facts_become_the_manifest() {
     let t = trace(
         KERNEL,

@@ -9,7 +9,7 @@ use std::{
 use engine::run::Engine;
 use tempfile::NamedTempFile;
 
-use crate::cli::exit::Usage;
+use crate::cli::{exit::Usage, whole_file};
 
 /// Data begins at a multiple of this, as the format asks for.
 const ALIGN: usize = 64;
@@ -37,15 +37,16 @@ impl LogitsFile {
     }
 
     fn of(target: &Path, sequences: usize, prompt: usize, positions: usize, vocab: usize) -> Result<Self, Usage> {
-        let directory = target.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let refused = |error| whole_file::refuse(target, &error);
+        let place = store::place(target).map_err(refused)?;
         let made = || -> io::Result<(NamedTempFile, u64)> {
-            let mut file = NamedTempFile::new_in(directory)?;
+            let mut file = store::temporary(&place)?;
             let header = header(sequences, positions, vocab);
             file.write_all(&header)?;
             Ok((file, header.len() as u64))
         };
-        let (file, start) = made().map_err(|error| refuse(target, &error))?;
-        Ok(Self { target: target.to_owned(), file, start, sequences, prompt, positions, vocab })
+        let (file, start) = made().map_err(refused)?;
+        Ok(Self { target: place, file, start, sequences, prompt, positions, vocab })
     }
 
     /// Adds what a step computed, (rows, vocabulary): of the prompt every position of every sequence, of a decode step one of
@@ -62,7 +63,7 @@ impl LogitsFile {
             let at = (sequence * self.positions + position) as u64 * self.vocab as u64 * 4;
             let bytes: Vec<u8> = own.iter().flat_map(|logit| logit.to_le_bytes()).collect();
             let written = self.file.seek(SeekFrom::Start(self.start + at)).and_then(|_| self.file.write_all(&bytes));
-            written.map_err(|error| refuse(&self.target, &error))?;
+            written.map_err(|error| whole_file::refuse(&self.target, &error))?;
         }
         Ok(())
     }
@@ -73,12 +74,8 @@ impl LogitsFile {
     /// When that cannot be done.
     pub(super) fn finish(self) -> Result<(), Usage> {
         let Self { target, file, .. } = self;
-        file.persist(&target).map(|_| ()).map_err(|error| refuse(&target, &error.error))
+        file.persist(&target).map(|_| ()).map_err(|error| whole_file::refuse(&target, &error.error))
     }
-}
-
-fn refuse(target: &Path, error: &io::Error) -> Usage {
-    Usage(format!("cannot write '{}': {error}; name a file in a writable directory with room", target.display()))
 }
 
 /// What stands before the data.
@@ -102,6 +99,19 @@ fn header(sequences: usize, positions: usize, vocab: usize) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn logits_replace_no_pipe_and_follow_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |name: &str| directory.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(of("pipe")).status().unwrap().success());
+        let told = LogitsFile::of(&of("pipe"), 1, 1, 2, 2).err().unwrap().0;
+        assert!(told.contains("pipe") && told.contains("this needs a regular file"), "{told}");
+        std::os::unix::fs::symlink("file", of("link")).unwrap();
+        LogitsFile::of(&of("link"), 1, 1, 2, 2).unwrap().finish().unwrap();
+        assert!(of("link").symlink_metadata().unwrap().is_symlink() && of("file").is_file());
+    }
 
     #[test]
     fn rows_stand_in_the_order_of_sequences_and_positions() {

@@ -7,6 +7,7 @@ mod logits;
 mod lost;
 mod mspti;
 mod prompt_ids;
+mod rank_processes;
 mod ranks;
 
 use std::{sync::OnceLock, time::Duration};
@@ -31,8 +32,9 @@ use super::{
 use args::RanksAre;
 pub(super) use args::{DecodeArgs, Weights};
 pub(super) use mspti::restart as restart_with_mspti;
+pub(super) use rank_processes::obey;
+pub(super) use ranks::Live;
 use ranks::Watched;
-pub(super) use ranks::{Live, obey};
 
 /// What a run gave.
 pub(super) struct Done {

@@ -1,10 +1,6 @@
 //! The ranks of a run: one in this thread, several as threads of this process or as processes that share memory.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
-    os::fd::RawFd,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,12 +8,10 @@ use std::{
     time::Instant,
 };
 
-use anyhow::Context;
 use collectors::{
     engine_run,
     engine_watch::{StepSums, Watch},
     host::Host,
-    record,
     telemetry::{
         self, Sampler,
         dcmi::Npu,
@@ -27,11 +21,10 @@ use collectors::{
 use engine::{
     Error, Target,
     cpu::{Communicator, PATIENCE, Region, World},
-    record::{Log, Span},
+    record::Log,
     run::{Engine, StepDone},
 };
 use model::{Provenance, Trace, TraceBuilder, TraceSink, trace};
-use serde::{Deserialize, Serialize};
 
 use super::{
     DecodeArgs,
@@ -39,14 +32,14 @@ use super::{
     logits::LogitsFile,
     lost::{self, GRACE},
     mspti::Mspti,
+    rank_processes,
 };
 use crate::{
     cli::{
-        bound,
         device_counters::{self, Sampling},
         devices,
         ended::Ended,
-        exit::{self, Missing, Usage},
+        exit::{self, Usage},
         say,
     },
     tui::terminal,
@@ -88,7 +81,7 @@ impl<'w> Watched<'w> {
     }
 
     /// Signals, received from now on.
-    fn signals(self) -> Option<&'w Ended> {
+    pub(super) fn signals(self) -> Option<&'w Ended> {
         match self {
             Self::Signals(held) => Some(held.get_or_init(|| Ended::receive().unwrap_or_else(|_| Ended::never()))),
             Self::No | Self::Live(_) => None,
@@ -111,7 +104,7 @@ pub(super) fn run(
     let world = World { ranks: what.tp, workers: options.workers().max(1), slot };
     let (traces, steps) = match what.ranks {
         super::RanksAre::Threads => threads(what, world, tell, watched)?,
-        super::RanksAre::Processes => processes(what, world, tell, watched)?,
+        super::RanksAre::Processes => rank_processes::run(what, world, tell, watched)?,
     };
     let joined =
         trace::join(traces).map_err(|_| Usage("a capture cannot hold so many records; run fewer steps".into()))?;
@@ -119,7 +112,7 @@ pub(super) fn run(
 }
 
 /// Runs a rank and records it.
-fn rank(
+pub(super) fn rank(
     what: &DecodeArgs,
     ranks: Option<Communicator>,
     tell: &mut (dyn FnMut(&StepDone) + Send),
@@ -243,7 +236,8 @@ fn named(tensors: &[String]) -> String {
     format!("{} more tensors ({first}{more})", tensors.len())
 }
 
-type Ran = (Vec<Trace>, Vec<StepDone>);
+/// Captures of the ranks and the steps of the first.
+pub(super) type Ran = (Vec<Trace>, Vec<StepDone>);
 
 fn threads(
     what: &DecodeArgs,
@@ -308,160 +302,4 @@ fn end_without(rank: usize, why: Option<(u8, String)>) -> ! {
     say(&format!("strato: rank {rank} is lost: {why}"));
     say("strato: the other ranks wait for it on their devices; the run ends without a capture");
     std::process::exit(i32::from(code))
-}
-
-/// What a process is told that runs a rank.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Order {
-    what: DecodeArgs,
-    rank: usize,
-    /// Of the shared memory.
-    slot: usize,
-    fd: RawFd,
-    /// Capture file to write.
-    output: PathBuf,
-    /// The process that waits for the ranks.
-    parent: u32,
-}
-
-/// A step as the first rank tells it.
-#[derive(Serialize, Deserialize)]
-struct Told {
-    number: u32,
-    start: i64,
-    end: i64,
-    tokens: Vec<u32>,
-    not_finite: Option<u64>,
-}
-
-#[cfg(not(target_os = "linux"))]
-fn processes(_: &DecodeArgs, _: World, _: &mut (dyn FnMut(&StepDone) + Send), _: Watched<'_>) -> anyhow::Result<Ran> {
-    Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
-}
-
-#[cfg(target_os = "linux")]
-fn processes(
-    what: &DecodeArgs,
-    world: World,
-    tell: &mut (dyn FnMut(&StepDone) + Send),
-    watched: Watched<'_>,
-) -> anyhow::Result<Ran> {
-    use std::os::fd::AsRawFd;
-    let signals = watched.signals();
-    let (region, fd) = Region::of_processes(world)?;
-    let directory = tempfile::tempdir().context("cannot make a temporary directory for the ranks' captures")?;
-    let program =
-        std::env::current_exe().map_err(|e| Missing(format!("cannot find this program to start ranks: {e}")))?;
-    let mut ranks = Vec::new();
-    let output = |rank: usize| directory.path().join(format!("{rank}.strato"));
-    for rank in 0..world.ranks {
-        let order = Order {
-            what: what.clone(),
-            rank,
-            slot: world.slot,
-            fd: fd.as_raw_fd(),
-            output: output(rank),
-            parent: std::process::id(),
-        };
-        let child = Command::new(&program)
-            .args(["run", "--as-rank", &serde_json::to_string(&order)?])
-            .stdin(Stdio::null())
-            .stdout(if rank == 0 { Stdio::piped() } else { Stdio::null() })
-            .spawn();
-        match child {
-            Ok(child) => ranks.push(child),
-            Err(error) => {
-                // Those that run already wait for this one.
-                region.lose(rank);
-                let _ = lost::wait(&mut ranks, &region, GRACE, &mut |_| Ok(()));
-                return Err(Missing(format!("cannot start rank {rank}: {error}")).into());
-            }
-        }
-    }
-    let told = ranks.first_mut().and_then(|first| first.stdout.take());
-    let has_begun = AtomicBool::new(false);
-    let mut passed_on = false;
-    // The first rank decides when all end; ranks that have run nothing have nothing to keep.
-    let mut pass_on = |ranks: &mut [Child]| -> io::Result<()> {
-        if !passed_on && signals.is_some_and(Ended::is) {
-            passed_on = true;
-            if !has_begun.load(Ordering::Acquire) {
-                return ranks.iter_mut().try_for_each(Child::kill);
-            }
-            if let Some(first) = ranks.first().and_then(|first| i32::try_from(first.id()).ok()) {
-                record::signals::send(first, signal_hook::consts::SIGTERM);
-            }
-        }
-        Ok(())
-    };
-    let (steps, ended) = std::thread::scope(|scope| {
-        let has_begun = &has_begun;
-        let reader = scope.spawn(move || {
-            let mut steps = Vec::new();
-            for line in told.into_iter().flat_map(|told| BufReader::new(told).lines()).map_while(Result::ok) {
-                let Ok(Told { number, start, end, tokens, not_finite }) = serde_json::from_str(&line) else { continue };
-                has_begun.store(true, Ordering::Release);
-                let step = StepDone { number, span: Span { start, end }, tokens, not_finite };
-                tell(&step);
-                steps.push(step);
-            }
-            steps
-        });
-        let ended = lost::wait(&mut ranks, &region, GRACE, &mut pass_on);
-        (reader.join().unwrap_or_default(), ended)
-    });
-    if let Some((rank, status)) = ended? {
-        if let Some(ended) = signals.filter(|ended| ended.is()) {
-            drop(directory);
-            ended.follow();
-        }
-        return Err(Usage(format!("rank {rank} ended with {status}; its own message is above")).into());
-    }
-    let mut traces = Vec::new();
-    for rank in 0..world.ranks {
-        traces.extend(store::load(&output(rank))?);
-    }
-    Ok((traces, steps))
-}
-
-/// Runs one rank of a run whose other ranks are processes, too.
-#[cfg(target_os = "linux")]
-pub(in crate::cli) fn obey(order: &str) -> anyhow::Result<()> {
-    let order: Order =
-        serde_json::from_str(order).map_err(|e| Usage(format!("--as-rank is for strato itself: {e}")))?;
-    bound::to(order.parent, rustix::process::Signal::KILL);
-    // A terminal sends ctrl-c to every process of the run; when it ends is the first one's to say, and the parent's.
-    let ended = OnceLock::from(Ended::patient().unwrap_or_else(|_| Ended::never()));
-    let world = World { ranks: order.what.tp, workers: order.what.options()?.workers().max(1), slot: order.slot };
-    let region = Arc::new(Region::inherited(world, order.fd)?);
-    let ranks = Communicator::new(region, order.rank, PATIENCE)?;
-    let mut out = io::stdout();
-    let (trace, _) = rank(
-        &order.what,
-        Some(ranks),
-        &mut |step| {
-            let told = Told {
-                number: step.number,
-                start: step.span.start,
-                end: step.span.end,
-                tokens: step.tokens.clone(),
-                not_finite: step.not_finite,
-            };
-            if order.rank == 0
-                && let Ok(line) = serde_json::to_string(&told)
-            {
-                // Whoever started this rank sees its end, whether it reads the steps or not.
-                let _ = writeln!(out, "{line}");
-            }
-        },
-        Watched::Signals(&ended),
-    )?;
-    store::save(Path::new(&order.output), std::slice::from_ref(&trace))?;
-    Ok(())
-}
-
-/// Ranks are processes on Linux only.
-#[cfg(not(target_os = "linux"))]
-pub(in crate::cli) fn obey(_: &str) -> anyhow::Result<()> {
-    Err(Missing("ranks as processes need Linux; use --ranks threads".to_owned()).into())
 }

@@ -5,11 +5,20 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use engine::{
+    inject::REGISTRY,
     numdiff::{Comparison, Verdict},
     run::RunOptions,
 };
 
-use super::{Global, decode::DecodeArgs, deviation::compared, exit::Exit, memory, output::Output, say, target};
+use super::{
+    Global,
+    decode::DecodeArgs,
+    deviation::compared,
+    exit::{Exit, Usage},
+    memory,
+    output::Output,
+    say, target,
+};
 
 mod json;
 mod page;
@@ -104,6 +113,13 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     (common.batch, common.prompt_len, common.prompt_ids, common.r#gen) = (batch, prompt_len, prompt_ids, r#gen);
     common.max_memory = arguments.max_memory;
     let mut sides = [common.side(&a)?, common.side(&b)?];
+    for text in &inject {
+        let name = text.split(':').next().unwrap_or_default();
+        if REGISTRY.iter().any(|injection| injection.is_timing && injection.name == name) {
+            let why = "it changes times, and numbers are compared here; leave it out, or give it to 'strato run'";
+            return Err(Usage(format!("injection '{name}' changes nothing in this comparison: {why}")).into());
+        }
+    }
     sides[1].inject = inject;
     if !arguments.quiet {
         say(&format!("strato: making the weights of {} ready", sides[0].model));

@@ -107,6 +107,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             say(&format!("strato: {text}"));
         }
     };
+    for left in Room::left(&output) {
+        told(format!(
+            "a recording that was killed left '{0}'; 'strato import {0} -o FILE.strato' reads it",
+            left.display()
+        ));
+    }
     told(shown.clone());
     let unix_offset = profiler.stamps.unix_offset();
     let beside = Beside::start(tools, profiler.devices)

@@ -9,19 +9,24 @@ use std::{
 
 use collectors::{host, record::Profiler, record::command::Note};
 use model::Reading;
-use tempfile::TempDir;
 
 use crate::cli::{
     exit::{Unread, Usage},
+    scratch::{self, Scratch},
     whole_file,
 };
 
 /// Room below which a disk counts as full, bytes: own value. Profilers write in blocks of this order and leave less than one.
 const FULL: u64 = 1 << 20;
 
+/// Begins the name of a place.
+const PREFIX: &str = ".strato-record-";
+/// What holds the reports in it.
+const REPORTS: &str = "reports";
+
 /// The place of a recording, which goes with this unless it is kept.
 pub(super) struct Room {
-    own: Option<TempDir>,
+    own: Option<Scratch>,
     note: PathBuf,
     /// Locked as long as this process is there.
     _recording: File,
@@ -35,14 +40,14 @@ impl Room {
     /// # Errors
     /// When it cannot be made, or `keep` has content.
     pub(super) fn make(output: &Path, keep: Option<&Path>) -> Result<Self, Usage> {
-        let beside = output.parent().filter(|path| *path != Path::new("")).unwrap_or(Path::new("."));
+        let beside = beside(output);
         let refused = |path: &Path, error: &io::Error| {
             Usage(format!("cannot write to '{}': {error}; {}", path.display(), whole_file::next(error)))
         };
         let made = || {
-            let own = tempfile::Builder::new().prefix(".strato-record-").tempdir_in(beside)?;
+            let own = Scratch::within(beside, PREFIX, |left| !has_reports(&left.join(REPORTS)))?;
             let place = std::path::absolute(own.path())?;
-            let (note, reports) = (place.join("note"), place.join("reports"));
+            let (note, reports) = (place.join("note"), place.join(REPORTS));
             Note::make(&note)?;
             let recording = Note::recording(&note)?;
             std::fs::create_dir(&reports)?;
@@ -62,6 +67,12 @@ impl Room {
         Ok(Self { own: Some(own), note, _recording: recording, reports, is_kept: keep.is_some() })
     }
 
+    /// What recordings that were killed left beside `output`: their reports, which are for their owner to take in or to remove.
+    pub(super) fn left(output: &Path) -> Vec<PathBuf> {
+        let left = scratch::abandoned(beside(output), PREFIX);
+        left.into_iter().map(|left| left.join(REPORTS)).filter(|reports| has_reports(reports)).collect()
+    }
+
     /// The note of how the command ends.
     pub(super) fn note(&self) -> &Path {
         &self.note
@@ -74,14 +85,7 @@ impl Room {
 
     /// Whether the profiler has written anything.
     pub(super) fn has_reports(&self) -> bool {
-        fn any(directory: &Path, depth: u32) -> bool {
-            let entries = directory.read_dir().into_iter().flatten().filter_map(Result::ok);
-            entries.into_iter().any(|entry| {
-                let path = entry.path();
-                if path.is_dir() { depth > 0 && any(&path, depth - 1) } else { path.is_file() }
-            })
-        }
-        any(&self.reports, 8)
+        has_reports(&self.reports)
     }
 
     /// An error with what may be behind it and where what was recorded stays: nobody runs a job twice for a report that was
@@ -98,7 +102,7 @@ impl Room {
             if !self.is_kept
                 && let Some(own) = self.own.take()
             {
-                let _ = own.keep();
+                own.keep();
             }
             let at = self.reports.display();
             said =
@@ -119,4 +123,21 @@ impl Room {
             Reading::Unavailable(_) => None,
         }
     }
+}
+
+/// The directory of a file.
+fn beside(output: &Path) -> &Path {
+    output.parent().filter(|path| *path != Path::new("")).unwrap_or(Path::new("."))
+}
+
+/// Whether there is any file, in directories as deep as profilers make them.
+fn has_reports(directory: &Path) -> bool {
+    fn any(directory: &Path, depth: u32) -> bool {
+        let entries = directory.read_dir().into_iter().flatten().filter_map(Result::ok);
+        entries.into_iter().any(|entry| {
+            let path = entry.path();
+            if path.is_dir() { depth > 0 && any(&path, depth - 1) } else { path.is_file() }
+        })
+    }
+    any(directory, 8)
 }

@@ -13,6 +13,7 @@ use super::{
     subject::{self, Form, Subject},
     worth::Worth,
 };
+use crate::cli::scratch::Scratch;
 use diagnosis::{
     analysis::{Analysis, Class, Layer, Options},
     platform::Packs,
@@ -74,7 +75,7 @@ pub fn examine(case: &Case, depth: Depth, keep: Option<&Path>, packs: &Packs) ->
     let subject = Subject::new(&config);
     let step = subject.step();
     let faults: Vec<Injected> = config.faults.iter().map(|fault| injected(&config, form, fault, step)).collect();
-    let temporary = tempfile::tempdir().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
+    let temporary = Scratch::make().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
     let trace = match keep {
         None => subject.capture(&temporary.path().join("run"), form),
         Some(keep) => subject.capture(&keep.join(case.name(&config)), form),

