@@ -13,12 +13,22 @@ pub struct Footprint {
     pub buffers: u64,
 }
 
+/// Tokens at once beyond which there is nothing to add up: 4 bytes of each are 4 TiB. Own value; sums of what is below cannot
+/// overflow.
+const MOST_TOKENS: usize = 1 << 40;
+
 impl Footprint {
     /// Of a run on so many ranks of one machine.
     ///
     /// # Errors
-    /// [`Error::Request`] when the ranks cannot have equal parts.
+    /// [`Error::Request`] when the ranks cannot have equal parts, and of more tokens than any machine holds.
     pub fn of(config: &Config, options: &RunOptions, ranks: usize) -> Result<Self, Error> {
+        let (sequences, context) = (options.sequences(), options.prompt.saturating_add(options.steps));
+        if sequences.saturating_mul(context) > MOST_TOKENS {
+            return Err(Error::Request(format!(
+                "{sequences} sequences of {context} tokens are more than any machine holds; choose a smaller --batch, a shorter --prompt-len or fewer tokens with --gen"
+            )));
+        }
         let mut sum = Self::default();
         for rank in 0..ranks.max(1) {
             let shard = Shard { rank, of: ranks.max(1) };

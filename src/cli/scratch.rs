@@ -79,12 +79,7 @@ pub fn abandoned(place: &Path, prefix: &str) -> Vec<PathBuf> {
         let random = name.strip_prefix(prefix);
         random.is_some_and(|random| random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
     };
-    let is_left = |path: &Path| {
-        let held = path.join(HELD);
-        // Asked before opening: to open a pipe waits for its writer.
-        held.symlink_metadata().is_ok_and(|found| found.is_file())
-            && File::open(held).is_ok_and(|held| held.try_lock().is_ok())
-    };
+    let is_left = |path: &Path| input::open(&path.join(HELD)).is_ok_and(|held| held.try_lock().is_ok());
     entries
         .filter(|entry| {
             is_ours(&entry.file_name().to_string_lossy()) && entry.file_type().is_ok_and(|kind| kind.is_dir())

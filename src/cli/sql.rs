@@ -137,7 +137,9 @@ struct Csv<W: Write> {
 
 /// A text that no spreadsheet takes for a formula: <https://owasp.org/www-community/attacks/CSV_Injection>.
 fn defused(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    // Spreadsheets pass over blanks, and some take the full-width forms of the signs for the signs.
+    let first = text.trim_start().chars().next();
+    let is_formula = text.starts_with(['\t', '\r', '\n']) || first.is_some_and(|first| "=+-@＝＋－＠".contains(first));
     if is_formula { format!("'{text}") } else { text.to_owned() }
 }
 
@@ -212,7 +214,9 @@ impl Sink for Json<'_> {
                 match value {
                     Value::Null => "null".to_owned(),
                     Value::Integer(v) => v.to_string(),
-                    Value::Real(v) => serde_json::to_string(v)?,
+                    Value::Real(v) if v.is_finite() => serde_json::to_string(v)?,
+                    // JSON has no number for it, and null is what is not known.
+                    Value::Real(v) => format!("\"{v}\""),
                     Value::Text(_) | Value::Blob(_) => quoted(&cell(value))?,
                 }
             ))
@@ -251,6 +255,27 @@ mod tests {
                 let expected = serde_json::json!({"name": format!("k\u{9b}\u{e0041}{i}"), "n": i, "n:3": null});
                 assert_eq!(row, &expected);
             }
+        }
+    }
+
+    #[test]
+    fn l13_infinity_is_no_null() {
+        let mut out = Vec::new();
+        let mut sink = Json { out: &mut out, names: Vec::new(), rows: 0 };
+        sink.columns(&["a", "b", "c"]).unwrap();
+        sink.row(vec![Value::Real(f64::INFINITY), Value::Real(f64::NEG_INFINITY), Value::Real(1.5)]).unwrap();
+        sink.finish().unwrap();
+        let parsed: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(parsed, serde_json::json!([{"a": "inf", "b": "-inf", "c": 1.5}]));
+    }
+
+    #[test]
+    fn formulas_are_known_behind_blanks_and_in_full_width() {
+        for text in ["=1", " =1", "\u{a0}+1", "＝1", "＠x", "\tx", "-1"] {
+            assert_eq!(defused(text), format!("'{text}"));
+        }
+        for text in ["a=1", " a", "", "1", "（=1）"] {
+            assert_eq!(defused(text), text);
         }
     }
 

@@ -55,6 +55,8 @@ mod numdiff;
 mod observe;
 mod one_truth;
 mod opencl;
+#[cfg(target_os = "linux")]
+mod outputs;
 mod packs;
 mod probe;
 mod public_cases;
