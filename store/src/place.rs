@@ -9,10 +9,10 @@ use std::{
 /// Links that are followed one after another, as Linux does.
 const LINKS: usize = 40;
 
-/// Where a file of that name is to be written: what the links of the name lead to, be it there already or not.
+/// Where a file of that name is to be written: what the links of the name lead to.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] of what is there and is no regular file, of a file that a process has open (`/dev/stdout`), and
+/// [`io::ErrorKind::InvalidInput`] of links that lead nowhere, of what is there and is no regular file, of a file that a process has open (`/dev/stdout`), and
 /// of links in a circle.
 pub fn place(target: &Path) -> io::Result<PathBuf> {
     let mut place = target.to_owned();
@@ -24,6 +24,7 @@ pub fn place(target: &Path) -> io::Result<PathBuf> {
         }
         let kind = match place.symlink_metadata() {
             Ok(found) => found.file_type(),
+            Err(_) if place != target => return Err(refused("its link leads nowhere")),
             // Whether one can be made there shows when it is.
             Err(_) => return Ok(place),
         };
@@ -59,7 +60,7 @@ mod tests {
         symlink("link", of("second")).unwrap();
         symlink("later", of("dangling")).unwrap();
         assert_eq!(place(&of("second")).unwrap(), of("file"), "a link leads to its file");
-        assert_eq!(place(&of("dangling")).unwrap(), of("later"), "and to one that is not there yet");
+        assert!(place(&of("dangling")).unwrap_err().to_string().contains("nowhere"));
         symlink("circle", of("circle")).unwrap();
         assert!(place(&of("circle")).unwrap_err().to_string().contains("circle"));
         assert!(std::process::Command::new("mkfifo").arg(of("pipe")).status().unwrap().success());

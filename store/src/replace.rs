@@ -27,7 +27,10 @@ impl Replacement {
     /// Prepares to write `target`, waits until nobody else is about to replace it, and removes what killed writers of it
     /// left.
     pub(super) fn begin(target: &Path) -> Result<Self, Error> {
-        let place = super::place(target).map_err(Error::io(target, "write"))?;
+        let place = super::place(target).map_err(|refused| match refused.kind() {
+            io::ErrorKind::InvalidInput => Error::Occupied { path: target.to_owned() },
+            _ => Error::io(target, "write")(refused),
+        })?;
         let target = place.as_path();
         if target.symlink_metadata().is_ok() && !is_capture(target).unwrap_or(false) {
             return Err(Error::Occupied { path: target.to_owned() });

@@ -116,7 +116,8 @@ fn a_capture_behind_a_link_is_replaced_and_edited_and_the_link_stays() {
     let directory = tempfile::tempdir().unwrap();
     let [link, file] = ["latest.strato", "a.strato"].map(|name| directory.path().join(name));
     std::os::unix::fs::symlink("a.strato", &link).unwrap();
-    save(&link, &[small()]).unwrap();
+    assert!(matches!(save(&link, &[small()]), Err(Error::Occupied { .. })), "its link leads nowhere");
+    save(&file, &[small()]).unwrap();
     save(&link, &[small()]).unwrap();
     crate::declare(&link, &[("model.name", "m")]).unwrap();
     assert!(link.symlink_metadata().unwrap().is_symlink());

@@ -25,6 +25,7 @@ fn l1_logits_replace_no_pipe_and_follow_a_link() {
     let here = directory.path();
     assert!(Command::new("mkfifo").arg(here.join("pipe")).status().unwrap().success());
     symlink("file.npy", here.join("link")).unwrap();
+    fs::write(here.join("file.npy"), "old").unwrap();
     let to = |name: &str| {
         let asked = ["run", "--plain", "--model", "tiny", "--gen", "2", "--logits", name, "-o", "a.strato"];
         let output = strato(&asked, here);
@@ -44,6 +45,7 @@ fn l6_an_edit_through_a_link_reaches_the_capture() {
     let here = directory.path();
     let sample = samples().join("launch-bound-eager.json.gz").display().to_string();
     symlink("a.strato", here.join("latest.strato")).unwrap();
+    printed(&["import", &sample, "-o", "a.strato"], here);
     printed(&["import", &sample, "-o", "latest.strato"], here);
     fs::write(here.join("mine.toml"), "[both]\n\"model.name\" = \"mine\"\n").unwrap();
     printed(&["manifest", "edit", "latest.strato", "--declare", "mine.toml"], here);

@@ -69,7 +69,10 @@ pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis, rules: Catalogue
         let sure = |f: &Finding| Some(f.estimate.least_gain_share()).filter(|gain| *gain >= LEAST_GAIN).unwrap_or(0.0);
         let gain = |f: &Finding| f.estimate.mid_gain_share();
         let gate = |f: &Finding| f.layer == Layer::Measurement;
+        // What a run costs that computes nothing right is no matter yet.
+        let wrong = |f: &Finding| rules.plays(f.rule, Role::Numbers);
         (gate(a).cmp(&gate(b)))
+            .then(wrong(b).cmp(&wrong(a)))
             .then(idle(b).cmp(&idle(a)))
             .then(b.severity.cmp(&a.severity))
             .then(sure(b).total_cmp(&sure(a)))

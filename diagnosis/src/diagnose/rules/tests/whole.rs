@@ -318,6 +318,24 @@ fn blamed(facts: &[(&str, &str)]) -> (Vec<&'static str>, VerdictLayer) {
 }
 
 #[test]
+fn l6_wrong_numbers_stand_before_a_critical_loss_of_time() {
+    let mut s = Script::default();
+    s.builder.manifest(
+        model::manifest::FINITE,
+        "no: of 12 steps 12, from step 0 on (512 logits)",
+        Provenance::Observed,
+    );
+    for i in 0..200 {
+        let at = us(100) * i;
+        s.launch((at, at + us(2)), "gemm", (at + us(5), at + us(30)));
+    }
+    let d = diagnosis(&s.analyze());
+    let rules: Vec<_> = d.findings.iter().map(|f| (f.rule, f.severity)).collect();
+    assert_eq!(rules[0], ("NM-01", crate::diagnose::Severity::Critical), "{rules:?}");
+    assert!(rules[1..].iter().any(|(_, severity)| *severity == crate::diagnose::Severity::Critical), "{rules:?}");
+}
+
+#[test]
 fn numbers_that_are_not_finite_come_before_every_time() {
     let deviation = format!("{} from step 0, layer 1, operator down_proj", model::manifest::NOT_FINITE);
     for facts in [
