@@ -1,6 +1,8 @@
 //! `strato record` around profilers that are scripts: what they are asked for, what becomes of their output, of the command's
 //! streams and end, and of everything that can go wrong between.
 
+mod signals;
+
 use std::{
     io::{BufRead, BufReader, Write},
     os::unix::{fs::PermissionsExt, process::CommandExt},
