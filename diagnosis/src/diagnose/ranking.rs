@@ -7,11 +7,11 @@ use rustc_hash::FxHashSet;
 
 use super::{
     catalogue::Catalogue,
-    estimate::{LEAST_GAIN, Method},
+    estimate::{Estimate, LEAST_GAIN, Method},
     finding::{Competing, Finding, Severity},
     relations::Role,
     rule::Context,
-    signals::machine,
+    signals::{machine, start_up},
 };
 use crate::{
     analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation},
@@ -41,6 +41,28 @@ pub fn temper(cx: &Context<'_>, findings: &mut [Finding], rules: Catalogue) {
         finding.competing.push(Competing::open(
             Text::new("other processes took the cores away", "核心被其他进程占用"),
             Text::new("a run on a quiet machine decides (CP-13)", "在空闲机器上重跑可以判定（CP-13）"),
+        ));
+    }
+}
+
+/// Rules that speak of what a start-up does, and not of what it does to a step.
+const OF_START_UPS: [&str; 3] = ["RT-05", "RT-06", "RT-23"];
+
+/// Takes the gain from what is said of the runtime in a start-up: where the step is mostly what happens once, nothing follows from
+/// it for a warm one. What was seen stays, as a fact.
+pub fn set_apart_start_ups(findings: &mut [Finding], analysis: &Analysis) {
+    let is_start_up = |finding: &Finding| {
+        let ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
+        let mut classes = ranks.flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)));
+        classes.any(|(rank, class)| class.key == finding.class && start_up::is_start_up(rank, class))
+    };
+    let of_runtime = |f: &Finding| f.layer == Layer::Runtime && !OF_START_UPS.contains(&f.rule);
+    for finding in findings.iter_mut().filter(|f| of_runtime(f) && is_start_up(f)) {
+        finding.estimate = Estimate::none(finding.estimate.from);
+        finding.severity = Severity::Info;
+        finding.competing.push(Competing::open(
+            Text::new("a warm step has none of it", "预热后的步没有这一问题"),
+            Text::new("run the same work once before recording", "采集前先运行一次相同的工作"),
         ));
     }
 }

@@ -1,8 +1,9 @@
 //! Signals to a recording at random times, and what one that was killed leaves.
 
 use std::{
+    os::unix::process::CommandExt,
     path::Path,
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
@@ -14,18 +15,16 @@ use super::{NSYS, capture, command, fakes, left, record, texts};
 /// How long whoever is left may take to end.
 const SOON: Duration = Duration::from_secs(5);
 
+/// A recording in a process group of its own. Tests may themselves run where signals are ignored, which children inherit: `env`
+/// of coreutils undoes that.
 fn begun(directory: &Path, variables: &[(&str, &str)]) -> Child {
-    use std::os::unix::process::CommandExt;
-    let mut command =
+    let asked =
         command(directory, &["-o", "run.strato", "--tools", "none", "--", "sh", "-c", "touch ran; exec sleep 1000"]);
-    command
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .unwrap()
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("--default-signal=HUP,INT,TERM").arg(asked.get_program()).args(asked.get_args()).env_clear();
+    command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?)))).envs(variables.iter().copied());
+    command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0).spawn().unwrap()
 }
 
 /// Processes that were started for a directory: each has its path in a variable.

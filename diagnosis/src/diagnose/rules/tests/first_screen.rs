@@ -86,6 +86,35 @@ fn a_first_pass_that_makes_the_context_and_loads_kernels_is_a_start_up_and_no_al
     assert!(fires("RT-10", &run(true)), "a later call makes no context");
 }
 
+/// The gaps before launches held the pause of the first call, of which a warm step has none.
+#[test]
+fn a_start_up_promises_nothing_for_its_launches() {
+    let run = |first: i64| {
+        let mut s = Script::default();
+        s.host(Category::UserRange, "ProfilerStep#1", (0, us(2_000 + first)));
+        for i in 0..20 {
+            let at = us(20 + 90 * i) + if i > 1 { us(first) } else { 0 };
+            let called = if i == 1 { us(first) } else { 0 };
+            s.launch(
+                (at, at + us(5) + called),
+                if i == 0 { NORM } else { GEMM },
+                (at + called + us(8), at + called + us(20)),
+            );
+        }
+        diagnosis(&s.analyze())
+    };
+    let bound = |d: &crate::diagnose::Diagnosis| {
+        let found = d.findings.iter().find(|finding| finding.rule == "RT-14");
+        found.map(|finding| finding.estimate.max_gain_share())
+    };
+    let warm = run(0);
+    assert!(bound(&warm).unwrap() > 0.3, "{:?}", bound(&warm));
+    let cold = run(100_000);
+    assert!(text(&cold.verdict.headline).contains("start-up"), "{}", text(&cold.verdict.headline));
+    assert!(bound(&cold).is_none_or(|gain| gain == 0.0), "{:?}", bound(&cold));
+    assert!(cold.verdict.first.is_none(), "{:?}", cold.verdict.first);
+}
+
 #[test]
 fn steps_that_allocate_and_free_all_the_time_have_no_cache() {
     let run = |frees: usize| {
