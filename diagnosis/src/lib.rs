@@ -7,6 +7,7 @@
 //! | [`diagnose`] | rules, findings, verdict |
 //! | [`compare`] | two captures side by side: whether they may be compared, and what differs |
 //! | [`serving`] | results of serving benchmarks: loads, targets, two results load by load |
+//! | [`link_test`] | link tests: sizes, plateau, two tests size by size |
 //! | [`decide`] | which of two platforms is the cheaper one, and how prefill and decode share a fleet |
 //! | [`i18n`] | text in the languages of the reports |
 //!
@@ -17,5 +18,6 @@ pub mod compare;
 pub mod decide;
 pub mod diagnose;
 pub mod i18n;
+pub mod link_test;
 pub mod platform;
 pub mod serving;

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `perf` | rows of the tests |
 //! | `debug` | channels and calls of a debug log |
+//! | `topology` | links of the machine that a debug log lists |
 
 use std::path::Path;
 
@@ -24,6 +25,9 @@ mod debug;
 mod perf;
 #[cfg(test)]
 mod tests;
+mod topology;
+
+pub use topology::{Slow, Topology};
 
 /// The format.
 pub const FORMAT: Format =
@@ -72,8 +76,10 @@ pub struct LinkTable {
     pub links: std::collections::BTreeMap<Link, u64>,
     /// Calls of a debug log: collective, elements, ranks, with how often each was called.
     pub calls: std::collections::BTreeMap<(String, u64, Option<u32>), u64>,
-    /// Least and greatest rate of the links of each kind (`NVL`, `PCI`), GB/s, as the library's search of the topology prints them.
-    pub topology: std::collections::BTreeMap<String, (f64, f64)>,
+    /// Links of the machine, as the library's search of the topology prints them.
+    pub topology: Topology,
+    /// Models of the devices that took part.
+    pub devices: std::collections::BTreeSet<String>,
     /// Mean bus bandwidth of all sizes as the test prints it, GB/s.
     pub mean_busbw: Option<f64>,
     /// Version of the communication library, if the text says it.
@@ -88,9 +94,6 @@ pub struct LinkTable {
 
 /// Longest line that is read whole, bytes.
 const LINE: usize = 16 << 10;
-/// How many times faster the fastest link of a kind is than the slowest one where they are called uneven: links of a kind that
-/// differ in their number of lanes differ by two.
-const UNEVEN: f64 = 2.0;
 /// Distinct links, and distinct calls, that are kept of one text.
 const DISTINCT: usize = 1 << 16;
 
@@ -132,7 +135,9 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
         let (done, total) = lines.progress();
         progress(done, total);
     }
+    table.dropped += table.topology.dropped;
     table.unread += test.unfinished() + lines.cut + u64::from(lines.damage().is_some());
+    table.devices = test.devices();
     Ok(table)
 }
 
@@ -153,14 +158,10 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     for (via, channels) in transports(&table) {
         sink.manifest(&format!("link.{via}"), &channels.to_string(), Observed);
     }
-    for (kind, (least, greatest)) in &table.topology {
-        let rates = if least < greatest { format!("{least} to {greatest} GB/s") } else { format!("{least} GB/s") };
-        sink.manifest(&format!("link.topology.{kind}"), &rates, Observed);
-        if least * UNEVEN <= *greatest {
-            let example = format!("{kind}: {rates}; the slower ones bound every collective over them");
-            sink.stat("link_test.uneven_links", Severity::Notice, 1, Some(&example));
-        }
+    if table.devices.len() == 1 {
+        table.devices.iter().for_each(|device| sink.manifest("hardware.device", device, Observed));
     }
+    topology_facts(sink, &table.topology);
     if let Some(mean) = table.mean_busbw {
         sink.manifest("link.mean_busbw", &format!("{mean} GB/s"), Observed);
     }
@@ -184,6 +185,31 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     Ok(())
 }
 
+/// The links of the machine: rates of each kind, and the slowest one by its ends.
+fn topology_facts(sink: &mut dyn TraceSink, topology: &Topology) {
+    let slowest = topology.slowest();
+    for (kind, rates) in &topology.kinds {
+        let (least, greatest) = *rates;
+        let shown = if least < greatest { format!("{least} to {greatest} GB/s") } else { format!("{least} GB/s") };
+        sink.manifest(&format!("link.topology.{kind}"), &shown, Observed);
+        if Topology::is_uneven(*rates) {
+            let ends = slowest.as_ref().filter(|slow| slow.kind == *kind).map(|slow| {
+                let [from, to] = &slow.ends;
+                format!(", the slowest from {from} to {to}")
+            });
+            let ends = ends.unwrap_or_default();
+            let example = format!("{kind}: {shown}{ends}; the slower ones bound every collective over them");
+            sink.stat("link_test.uneven_links", Severity::Notice, 1, Some(&example));
+        }
+    }
+    let Some(Slow { kind, ends: [from, to], rate, of }) = slowest else { return };
+    let facts =
+        [("kind", kind), ("from", from), ("to", to), ("gb_per_s", rate.to_string()), ("of_gb_per_s", of.to_string())];
+    for (key, value) in facts {
+        sink.manifest(&format!("link.slowest.{key}"), &value, Observed);
+    }
+}
+
 /// Channels by transport.
 fn transports(table: &LinkTable) -> std::collections::BTreeMap<&str, u64> {
     let mut out = std::collections::BTreeMap::new();
@@ -197,13 +223,20 @@ fn transports(table: &LinkTable) -> std::collections::BTreeMap<&str, u64> {
 /// Each measured size as one call of its collective, one after the other, with its bandwidths as counters.
 fn probes(sink: &mut dyn TraceSink, table: &LinkTable) {
     let process = sink.process(0);
-    let key = TrackKey { kind: TrackKind::Global, process, device: None, context: None, id: 0 };
-    let track = sink.track(key);
-    sink.name_track(track, "link test");
+    // What is done in place and what is not are series of their own: a track each, the second one only where it is needed.
+    let mut tracks = [None; 2];
+    let names = ["link test", "link test, in place"];
     let (mut at, mut kept, mut wrong) = (0i64, 0, 0);
     for probe in &table.probes {
         wrong += u64::from(probe.correct == Some(false));
         let Some(time) = probe.time.value() else { continue };
+        let place = usize::from(probe.in_place == Some(true));
+        let key = TrackKey { kind: TrackKind::Global, process, device: None, context: None, id: place as i64 };
+        let track = *tracks[place].get_or_insert_with(|| {
+            let track = sink.track(key);
+            sink.name_track(track, names[place]);
+            track
+        });
         let text = |sink: &mut dyn TraceSink, text: &Option<String>| text.as_deref().map(|text| sink.intern(text));
         let (op, dtype) = (text(sink, &probe.op), text(sink, &probe.dtype));
         let call = CollectiveCall {

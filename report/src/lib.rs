@@ -11,6 +11,7 @@
 //! | [`owners`] | what the host was doing in it |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
+//! | [`link_test`] | link tests, one and two of them |
 //! | [`serving`] | serving results, one and two of them |
 //! | [`decide`] | which of two platforms to take |
 //! | [`sections`] | the report for people, section by section |
@@ -43,6 +44,7 @@ pub mod job;
 pub mod json;
 pub mod kernel_name;
 mod ledger_note;
+pub mod link_test;
 pub mod manifest;
 pub mod markdown;
 pub mod model;

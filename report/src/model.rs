@@ -8,6 +8,7 @@ use super::{
     grade::Grade,
     idle::Idle,
     job::{JobPart, Moved},
+    link_test::LinkTest,
     owners::IdleOwner,
     replayed::Replayed,
     sections,
@@ -78,6 +79,8 @@ pub struct Capture {
     pub job_sums: JobTotals,
     /// What a client measured of a server under load.
     pub serving: Loads,
+    /// What it measured of links, size by size.
+    pub link_test: LinkTest,
     /// Each accelerator as one process drove it.
     pub ranks: Vec<RankPart>,
     /// Who owns the idle time of the steps that count, longest first.

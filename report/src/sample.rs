@@ -99,6 +99,7 @@ fn capture(simulated: bool) -> Capture {
         summaries: Default::default(),
         job_sums: job_sums(),
         serving: Default::default(),
+        link_test: Default::default(),
         ranks: vec![rank()],
         owners: vec![owner()],
         job: None,

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 
-use super::{decide, diff, json, serving};
+use super::{decide, diff, json, link_test, serving};
 
 /// The schema of what `strato diagnose --format json` says.
 pub fn diagnosis() -> Schema {
@@ -17,6 +17,11 @@ pub fn diff() -> Schema {
 /// The schema of what `strato diff --format json` says of two serving results.
 pub fn serving() -> Schema {
     of::<serving::json::Serving>("What strato diff --format json says of two serving results")
+}
+
+/// The schema of what `strato diff --format json` says of two link tests.
+pub fn links() -> Schema {
+    of::<link_test::json::Compared>("What strato diff --format json says of two link tests")
 }
 
 /// The schema of what `strato decide --format json` says.
@@ -49,6 +54,7 @@ mod tests {
             ("strato.diagnosis.json", diagnosis()),
             ("strato.diff.json", diff()),
             ("strato.serving.json", serving()),
+            ("strato.links.json", links()),
             ("strato.decide.json", decide()),
         ] {
             let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

@@ -96,6 +96,11 @@ impl Session {
         (results, self)
     }
 
+    /// Whether all captures are link tests: they have no steps.
+    pub fn is_of_link_tests(&self) -> bool {
+        !self.captures.is_empty() && self.captures.iter().all(diagnosis::link_test::is_test)
+    }
+
     /// The captures as they were opened.
     pub fn captures(&self) -> &[Trace] {
         &self.captures

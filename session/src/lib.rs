@@ -8,6 +8,7 @@
 //! | `examined` | [`Session`] → [`Examined`] → [`Diagnosed`]: analysis with the manifest's completion, diagnosis, report |
 //! | `pair`, `repeats` | two sides: contract first, then difference |
 //! | `serving`, `decide` | results of serving benchmarks among the captures; which of two platforms to take |
+//! | [`link_test`] | two sides of link tests |
 //! | [`declaration`] | what a person says of captures that do not say it themselves |
 //! | [`progress`] | stages, progress and notes as `tracing` spans and events; calling work off |
 //!
@@ -30,6 +31,7 @@ mod error;
 mod examined;
 pub mod job;
 mod kept;
+pub mod link_test;
 mod open;
 mod pair;
 pub mod progress;

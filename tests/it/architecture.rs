@@ -10,6 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("diagnosis/src/analysis", &["platform"]),
     ("diagnosis/src/diagnose", &["analysis", "platform", "i18n"]),
     ("diagnosis/src/compare", &["analysis", "platform"]),
+    ("diagnosis/src/link_test", &["platform"]),
     ("diagnosis/src/serving", &["compare"]),
     ("diagnosis/src/decide", &["serving", "compare"]),
     ("src/tui", &[]),

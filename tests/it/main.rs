@@ -44,6 +44,7 @@ mod graph_capture;
 mod hang_up;
 mod import_kill;
 mod kernel_metrics;
+mod link_tests;
 mod live;
 mod metamorphic;
 mod metamorphic_capture;

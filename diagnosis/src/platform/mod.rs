@@ -5,6 +5,7 @@
 //! (format: `schema`). Names of different platforms hardly collide, and captures of mixed or unknown vendor exist, so
 //! all packs answer together; only cards and remedies ask for the vendor.
 
+mod bus;
 mod card;
 mod chip;
 mod error;
@@ -28,6 +29,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+pub use bus::bus_factor;
 pub use card::{Granularity, SemanticsCard, Trust};
 pub use chip::{Chip, Peaks};
 pub use error::PackError;

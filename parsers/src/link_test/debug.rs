@@ -1,7 +1,7 @@
 //! Debug logs of NCCL and RCCL (`NCCL_DEBUG=INFO`), and the entries of HCCL's run log: which channel takes which transport,
 //! and which collectives were called.
 
-use super::{DISTINCT, Link, LinkTable};
+use super::{DISTINCT, Link, LinkTable, topology};
 
 /// Whether a line is one that this module reads.
 pub fn is_known(line: &str) -> bool {
@@ -27,11 +27,7 @@ pub fn take(table: &mut LinkTable, line: &str) {
             None if channel.contains(" via ") => table.unread += 1,
             None => table.other += 1,
         }
-    } else if let Some((kind, rate)) = topology(message) {
-        if table.topology.len() < MAX_KINDS || table.topology.contains_key(kind) {
-            let known = table.topology.entry(kind.to_owned()).or_insert((rate, rate));
-            *known = (known.0.min(rate), known.1.max(rate));
-        }
+    } else if topology::take(&mut table.topology, line) {
         table.other += 1;
     } else if let Some(call) = call(message) {
         count(&mut table.calls, &mut table.dropped, call);
@@ -39,18 +35,6 @@ pub fn take(table: &mut LinkTable, line: &str) {
         table.unread += u64::from(message.contains(": opCount "));
         table.other += u64::from(!message.contains(": opCount "));
     }
-}
-
-/// Most kinds of links of a topology; there are a handful.
-const MAX_KINDS: usize = 32;
-
-/// `+ NVL[240.0] - GPU/0-65000`: kind and rate of a link that the library found.
-fn topology(message: &str) -> Option<(&str, f64)> {
-    let (kind, rest) = message.strip_prefix("+ ")?.trim_start().split_once('[')?;
-    let (rate, to) = rest.split_once(']')?;
-    let rate = rate.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0)?;
-    let known = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_uppercase());
-    (known && to.starts_with(" - ")).then_some((kind, rate))
 }
 
 /// Text behind the mark of the library's log.

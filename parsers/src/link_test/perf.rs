@@ -57,6 +57,7 @@ pub struct Test {
     op: Option<String>,
     ranks: BTreeSet<u32>,
     processes: Option<u32>,
+    devices: BTreeSet<String>,
     /// Hosts that the lines of a debug log begin with: where one stands behind a row, the row was torn.
     hosts: BTreeSet<String>,
     /// The first cells of a row that a debug log tore.
@@ -65,6 +66,8 @@ pub struct Test {
 
 /// Most hosts that are remembered.
 const MAX_HOSTS: usize = 1 << 10;
+/// Most models of devices that are remembered.
+const MAX_DEVICES: usize = 64;
 /// How far the bandwidth of a row that was put together may be from its size over its time: both are printed rounded.
 const SAME: f64 = 0.02;
 
@@ -85,6 +88,11 @@ impl Test {
         self.host(text);
         if let Some(rank) = text.strip_prefix("#").map(str::trim).and_then(|t| t.strip_prefix("Rank")) {
             self.ranks.extend(rank.split_whitespace().next().and_then(|n| n.parse::<u32>().ok()));
+            // `0 Group 0 Pid 100 on node0 device 0 [0000:17:00] NVIDIA A100 80GB PCIe`.
+            let device = rank.split_once("] ").map(|(_, name)| name.trim()).filter(|name| !name.is_empty());
+            if let Some(device) = device.filter(|_| self.devices.len() < MAX_DEVICES) {
+                self.devices.insert(device.to_owned());
+            }
             return Taken::Fact;
         }
         if !text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -112,6 +120,11 @@ impl Test {
         let count = words.windows(2).find(|pair| matches!(pair[0], "-n" | "-np")).and_then(|pair| pair[1].parse().ok());
         self.processes = count.filter(|_| line.contains("mpirun")).or(self.processes);
         true
+    }
+
+    /// Models of the devices that took part.
+    pub fn devices(self) -> BTreeSet<String> {
+        self.devices
     }
 
     fn ranks(&self) -> Option<u32> {

@@ -44,9 +44,12 @@ fn nccl_tests_give_both_bandwidths_out_of_place_and_in_place() {
     assert_eq!((row.in_place, row.time.clone(), row.correct), (Some(false), Reading::Value(31_457), Some(false)));
     assert_eq!((row.algbw.value(), row.busbw.value()), (Some(&33.33), Some(&33.34)));
     assert!(table.probes[3].time.value().is_none() && table.probes[3].correct.is_none());
-    let lane = &trace.lanes[0];
-    assert_eq!((lane.start.clone(), lane.dur.clone()), (vec![0, 24_620, 48_700], vec![24_620, 24_080, 31_457]));
-    let Some(Detail::Collective(call)) = trace.detail(lane, 2) else { panic!() };
+    // What is done in place is a track of its own; the calls come one after the other.
+    let [lane, in_place] = [&trace.lanes[0], &trace.lanes[1]];
+    assert_eq!((lane.start.clone(), lane.dur.clone()), (vec![0, 48_700], vec![24_620, 31_457]));
+    assert_eq!((in_place.start.clone(), in_place.dur.clone()), (vec![24_620], vec![24_080]));
+    let Some(Detail::Collective(call)) = trace.detail(lane, 1) else { panic!() };
+    assert_eq!(trace.manifest.value("hardware.device"), Some("NVIDIA H100"));
     assert_eq!((call.bytes, call.group_size), (Some(1_048_576), Some(2)));
     assert_eq!(trace.stat("link_test.wrong_result"), 1);
     assert_eq!(trace.stat("link_test.unreadable_row"), 1);
@@ -134,4 +137,37 @@ fn torn_rows_without_their_end_are_counted_and_give_no_row() {
         let (table, _) = read_text(&text);
         assert_eq!((table.probes.len(), table.unread), (0, lost), "{text}");
     }
+}
+
+#[test]
+fn the_slowest_link_is_named_by_its_two_ends() {
+    let tree = |writer: &str, back: &str| {
+        let line = |text: &str| format!("mew0:65704:{writer} NCCL INFO {text}\n");
+        [
+            "=== System : maxBw 240.0 totalBw 240.0 ===",
+            "CPU/0-0 (1/1/2)",
+            "+ PCI[24.0] - GPU/0-17000 (0)",
+            &format!("              + NVL[{back}] - GPU/0-65000"),
+            "+ PCI[24.0] - PCI/0-4a000 (15b300)",
+            "              + PCI[12.0] - NIC/0-4b000",
+            "              + PCI[24.0] - GPU/0-65000 (1)",
+            "                            + NVL[240.0] - GPU/0-17000",
+            "GPU/0-17000 :GPU/0-17000 (0/5000.0/LOC) GPU/0-65000 (1/240.0/NVL) CPU/0-0 (1/24.0/PHB)",
+        ]
+        .map(line)
+    };
+    // Two ranks print the tree at once, and their lines mix.
+    let mixed = |back| -> String {
+        let (one, other) = (tree("65722 [0]", back), tree("65723 [1]", back));
+        one.into_iter().zip(other).map(|(a, b)| a + &b).collect()
+    };
+    let (table, trace) = read_text(&format!("{}{NCCL}", mixed("20.0")));
+    let slow = table.topology.slowest().unwrap();
+    assert_eq!((slow.kind.as_str(), slow.rate, slow.of), ("NVL", 20.0, 240.0));
+    assert_eq!(slow.ends, ["GPU/0-17000 (rank 0)", "GPU/0-65000 (rank 1)"].map(str::to_owned));
+    let facts = ["kind", "from", "to", "gb_per_s", "of_gb_per_s"]
+        .map(|key| trace.manifest.value(&format!("link.slowest.{key}")).unwrap().to_owned());
+    assert_eq!(facts, ["NVL", "GPU/0-17000 (rank 0)", "GPU/0-65000 (rank 1)", "20", "240"]);
+    let even = read_text(&format!("{}{NCCL}", mixed("240.0"))).0;
+    assert_eq!((even.topology.slowest(), even.topology.kinds["PCI"]), (None, (12.0, 24.0)));
 }

@@ -44,6 +44,21 @@ pub struct Head {
     pub simulated: bool,
 }
 
+/// Two results of a kind that has no steps, beside each other.
+pub trait Compared {
+    /// The two sides.
+    fn heads(&self) -> &[Head; 2];
+    /// The comparison as a document.
+    fn document(&self, lang: Lang) -> Document;
+    /// The comparison as one JSON object.
+    ///
+    /// # Errors
+    /// Only if serialisation fails, which would be a defect.
+    fn json(&self) -> Result<String, serde_json::Error>;
+    /// How much longer B takes at most, as a share; `None` where the two may not be compared.
+    fn slowdown(&self) -> Option<f64>;
+}
+
 /// A report on two captures.
 #[derive(Clone, Debug)]
 pub struct DiffReport {

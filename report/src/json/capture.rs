@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{Judgement, job, job_sums, plain, readiness, replay, roofline, steps, verdict, words};
 use crate::{
     grade::Grade,
+    link_test,
     model::{Capture, DeviceGroup},
     serving, summaries,
 };
@@ -53,6 +54,8 @@ pub(super) struct CaptureReport {
     /// What a client measured of a server under load.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<serving::json::Single>,
+    /// What a link test measured.
+    link_test: Option<link_test::json::Single>,
     simulated: bool,
     /// File name of the source, without its folders.
     source: String,
@@ -209,6 +212,7 @@ pub(super) fn capture(capture: &Capture, lang: Lang) -> CaptureReport {
         ranks: capture.ranks.iter().map(steps::rank).collect(),
         readiness: readiness::readiness(&capture.readiness, lang),
         replay: replay::checks(&capture.counterfactual),
+        link_test: (!capture.link_test.is_empty()).then(|| link_test::json::single(&capture.link_test)),
         serving: (!capture.serving.loads.is_empty()).then(|| serving::json::single(&capture.serving)),
         simulated: capture.simulated,
         source: plain(&capture.source),

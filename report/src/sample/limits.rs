@@ -51,6 +51,7 @@ pub(super) fn limits() -> Limits {
             peak_source: Some(PeakSource::Published),
             basis: Basis::Shapes(0.98),
         }),
+        link: None,
     }
 }
 

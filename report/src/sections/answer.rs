@@ -4,7 +4,7 @@ use super::{Page, findings, words};
 use crate::{
     Grade, cells,
     document::{Align, Document, Inlines, Table},
-    grade, inlines,
+    grade, inlines, link_test,
     model::Report,
     phrase, serving, text, units,
 };
@@ -39,7 +39,7 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
         let simulated =
             if capture.simulated { get(Text::new(" **simulated**", " **模拟数据**")) } else { Inlines::new() };
         let page = Page { lang, capture, out: Document::new() };
-        let headline = serving::headline(&page).unwrap_or_else(|| phrase::inlines(&capture.verdict.headline, lang));
+        let headline = measured(&page).unwrap_or_else(|| phrase::inlines(&capture.verdict.headline, lang));
         table.row(cells![
             capture.id.to_string(),
             inlines![Inlines::name(&capture.source), simulated],
@@ -51,6 +51,11 @@ pub(super) fn overview(report: &Report, lang: Lang) -> Document {
     out.heading(1, get(Text::new("Diagnosis of several captures", "多个采集的诊断")));
     out.table(table);
     out
+}
+
+/// The headline of what was measured and has no steps: a load on a server, links under test.
+fn measured(page: &Page<'_>) -> Option<Inlines> {
+    serving::headline(page).or_else(|| link_test::headline(page))
 }
 
 /// Title, verdict, grade and level.
@@ -68,11 +73,14 @@ pub(super) fn write(page: &mut Page<'_>) {
     }
     page.heading(Text::new("Verdict", "结论"));
     // The times between the tokens of a client's requests are no steps of its server.
-    match serving::headline(page) {
+    match measured(page) {
         Some(headline) => {
             page.title(headline);
-            // No step of the server is in it; what could not be judged of steps needs no list.
-            page.paragraph(page.get(Text::new("Two results of one load are compared by `strato diff A B`; `strato decide A B` weighs them with prices.", "`strato diff A B` 比较相同负载的两个结果；`strato decide A B` 结合价格作出比较。")));
+            // No step is in it; what could not be judged of steps needs no list.
+            page.paragraph(page.get(match capture.link_test.is_empty() {
+                true => Text::new("Two results of one load are compared by `strato diff A B`; `strato decide A B` weighs them with prices.", "`strato diff A B` 比较相同负载的两个结果；`strato decide A B` 结合价格作出比较。"),
+                false => Text::new("Two link tests are compared size by size by `strato diff A B`.", "`strato diff A B` 按消息大小比较两个链路测试。"),
+            }));
             if !capture.findings.is_empty() {
                 changes(page);
             }

@@ -25,7 +25,7 @@ mod work;
 
 use super::{
     document::{Document, Inlines, Table, notation},
-    inlines,
+    inlines, link_test,
     model::{Capture, Report},
     phrase, serving,
 };
@@ -65,6 +65,8 @@ pub enum Part {
     Answer,
     /// What a client measured of a server under load.
     Serving,
+    /// What a link test measured.
+    LinkTest,
     /// Facts about the capture.
     Capture,
     /// How the steps were found and how long they took.
@@ -109,9 +111,10 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Answer,
         Self::Serving,
+        Self::LinkTest,
         Self::Capture,
         Self::Steps,
         Self::Time,
@@ -133,9 +136,10 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 9] = [
+    const BRIEF: [Self; 10] = [
         Self::Answer,
         Self::Serving,
+        Self::LinkTest,
         Self::Time,
         Self::Owners,
         Self::Limits,
@@ -149,6 +153,7 @@ impl Part {
         match self {
             Self::Answer => answer::write(page),
             Self::Serving => serving::write(page),
+            Self::LinkTest => link_test::write(page),
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),

@@ -6,7 +6,11 @@ mod single;
 
 use model::Trace;
 
-use super::{diff::Head, document::Document, sections::Shown};
+use super::{
+    diff::{Compared, Head},
+    document::Document,
+    sections::Shown,
+};
 use diagnosis::{
     i18n::{Lang, Text},
     serving::{
@@ -49,15 +53,21 @@ pub struct ServingReport {
     pub beside: Beside,
 }
 
-impl ServingReport {
-    /// The comparison as a document.
-    pub fn document(&self, lang: Lang) -> Document {
+impl Compared for ServingReport {
+    fn heads(&self) -> &[Head; 2] {
+        &self.heads
+    }
+
+    fn document(&self, lang: Lang) -> Document {
         page::report(self, lang)
     }
 
-    /// How much longer B takes at most of what both measured, as a share: of mean times, and of tokens per second that are missing.
-    /// `None` where the two may not be compared.
-    pub fn slowdown(&self) -> Option<f64> {
+    fn json(&self) -> Result<String, serde_json::Error> {
+        json::render(self)
+    }
+
+    // Of mean times, and of tokens per second that are missing.
+    fn slowdown(&self) -> Option<f64> {
         let rows = self.beside.pairs.iter().flat_map(|pair| &pair.rows);
         let slower = rows.filter_map(|row| match (row.what, row.reading) {
             (Quantity::Mean(_), Reading::More) => Some(row.ratio() - 1.0),

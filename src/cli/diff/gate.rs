@@ -8,14 +8,11 @@ use crate::cli::{
     say,
 };
 use diagnosis::diagnose::Severity;
-use report::{
-    diff::{
-        DiffReport,
-        ci::Check,
-        gate::{Accepted, Ends},
-        json::SCHEMA,
-    },
-    serving::ServingReport,
+use report::diff::{
+    Compared, DiffReport,
+    ci::Check,
+    gate::{Accepted, Ends},
+    json::SCHEMA,
 };
 
 /// Options of the gate.
@@ -60,8 +57,8 @@ impl Gate {
         Ok(DiffReport { gate: Some(gate), ..report })
     }
 
-    /// What the gate says of two serving results.
-    pub fn serving_check(&self, report: &ServingReport) -> Check {
+    /// What the gate says of two results without steps.
+    pub fn results_check(&self, report: &dyn Compared) -> Check {
         let slowdown = report.slowdown();
         let limit = self.fail_on.map(Severity::from);
         let ends = match (slowdown, limit) {
@@ -69,14 +66,14 @@ impl Gate {
             (Some(share), Some(limit)) if Severity::of(share) >= limit => Ends::Slower,
             _ => Ends::Pass,
         };
-        let [a, b] = report.heads.each_ref().map(|head| head.name.clone());
+        let [a, b] = report.heads().each_ref().map(|head| head.name.clone());
         Check { name: format!("{b} beside {a}"), ends, slowdown, details: Vec::new() }
     }
 
-    /// How a comparison of two serving results ends.
-    pub fn judge_serving(&self, report: &ServingReport) -> Exit {
+    /// How a comparison of two results without steps ends.
+    pub fn judge_results(&self, report: &dyn Compared) -> Exit {
         let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
-        let check = self.serving_check(report);
+        let check = self.results_check(report);
         say(&format!("strato: gate: {} (fails from {} on)", check.ends.word(), limit.key()));
         exit(check.ends)
     }

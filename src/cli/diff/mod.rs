@@ -7,13 +7,10 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use diagnosis::{analysis::Options, i18n::Lang};
-use report::{
-    diff::{
-        DiffReport,
-        ci::{self, Check},
-        declaration, json,
-    },
-    serving::{self, ServingReport},
+use report::diff::{
+    Compared, DiffReport,
+    ci::{self, Check},
+    declaration, json,
 };
 use session::{Pair, Reading};
 
@@ -92,12 +89,12 @@ impl Form {
 }
 
 impl Arguments {
-    /// Says what two serving results say of each other.
-    fn serving(&self, global: &Global, report: &ServingReport) -> anyhow::Result<Exit> {
+    /// Says what two results without steps say of each other.
+    fn results(&self, global: &Global, report: &dyn Compared) -> anyhow::Result<Exit> {
         let text = match self.format {
             Form::Md => Output::Document(report.document(global.lang())),
-            Form::Json => Output::Data(serving::json::render(report)?),
-            Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.serving_check(report))),
+            Form::Json => Output::Data(report.json()?),
+            Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.results_check(report))),
             Form::Toml => {
                 return Err(Usage(
                     "a declaration to fill in is written for captures; for results give --declare with [both] or [a] and [b]".into(),
@@ -108,7 +105,7 @@ impl Arguments {
         if self.output.is_some() || !self.quiet {
             global.deliver(&text, self.output.as_deref())?;
         }
-        Ok(self.gate.judge_serving(report))
+        Ok(self.gate.judge_results(report))
     }
 }
 
@@ -140,7 +137,21 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             .into());
         };
         drop(bar);
-        return arguments.serving(global, &serving).map(ends);
+        return arguments.results(global, &serving).map(ends);
+    }
+    match [&a, &b].map(session::Session::is_of_link_tests) {
+        [true, true] => {
+            let report = session::link_test::compare([a.captures(), b.captures()], a.packs());
+            drop(bar);
+            return arguments.results(global, &report).map(ends);
+        }
+        [false, false] => {}
+        _ => {
+            return Err(Usage(
+                "a link test has no steps, and the other side is none; give a link test, or a capture with steps, of both sides".into(),
+            )
+            .into());
+        }
     }
     let pair = Pair::of([a, b], &options, &terms)?;
     for source in pair.twice() {

@@ -7,33 +7,11 @@ use super::rates::{Bound, PeakSource, Rate, RateUnit};
 use crate::{
     analysis::{Class, DeviceOp, OpKind, Rank},
     diagnose::{rule::Context, signals::ceilings::Ceilings},
-    platform::{CanonicalOp, is_all_reduce},
+    platform::{CanonicalOp, bus_factor, is_all_reduce},
 };
 
 /// Bytes from which a collective is more than its start; own value.
 const LEAST: i64 = 1 << 20;
-
-/// Bytes on the links over bytes of the payload (the larger of input and output), as nccl-tests has it.
-fn factor(op: &str, ranks: u32) -> Option<f64> {
-    let n = f64::from(ranks);
-    let op = op.to_ascii_lowercase().replace('_', "");
-    if ranks < 2 {
-        return None;
-    }
-    [
-        ("allreduce", 2.0 * (n - 1.0) / n),
-        ("reducescatter", (n - 1.0) / n),
-        ("allgather", (n - 1.0) / n),
-        ("alltoall", (n - 1.0) / n),
-        ("broadcast", 1.0),
-        ("reduce", 1.0),
-        ("sendrecv", 1.0),
-        ("send", 1.0),
-    ]
-    .into_iter()
-    .find(|(name, _)| op.contains(name))
-    .map(|(_, factor)| factor)
-}
 
 /// Collectives of one kernel, name, payload and group.
 type Key = (StringId, StringId, i64, u32);
@@ -91,25 +69,5 @@ fn called(cx: &Context<'_>, op: &DeviceOp) -> Option<(Key, f64)> {
     let call = kernel.collective.as_ref()?;
     let (bytes, ranks) = (call.bytes.filter(|bytes| *bytes >= LEAST)?, call.group_size?);
     let name = call.op.unwrap_or(op.name);
-    Some(((op.name, name, bytes, ranks), factor(cx.trace.strings.get(name), ranks)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_on_the_links_are_those_of_nccl_tests() {
-        for (op, ranks, bus) in [
-            ("allreduce", 8, Some(1.75)),
-            ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 2, Some(1.0)),
-            ("_allgather_base", 4, Some(0.75)),
-            ("reduce_scatter", 4, Some(0.75)),
-            ("broadcast", 4, Some(1.0)),
-            ("allreduce", 1, None),
-            ("barrier", 8, None),
-        ] {
-            assert_eq!(factor(op, ranks), bus, "{op}");
-        }
-    }
+    Some(((op.name, name, bytes, ranks), bus_factor(cx.trace.strings.get(name), ranks)?))
 }

@@ -34,12 +34,32 @@ pub struct Limits {
     pub class: Option<(u32, String)>,
     /// The least that its steps take.
     pub floor: Option<Floor>,
+    /// What is published of the links of the device that the run names.
+    pub link: Option<PublishedLink>,
+}
+
+/// What is published of the links of a device.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct PublishedLink {
+    /// The product.
+    pub chip: String,
+    /// Of all its links to other devices together, in one direction, GB/s.
+    pub gb_per_s: f64,
+}
+
+impl PublishedLink {
+    /// Of the device that a capture's facts name.
+    pub fn of(trace: &model::Trace, packs: &crate::platform::Packs) -> Option<Self> {
+        let chip = packs.chip(trace.manifest.value("hardware.device")?)?;
+        Some(Self { chip: chip.name.clone(), gb_per_s: f64::from(chip.link_gb_per_s?) })
+    }
 }
 
 /// The limits of the main class with the most time.
 pub(super) fn of(cx: &Context<'_>) -> Limits {
     let most = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)));
-    let Some((rank, class)) = most else { return Limits::default() };
+    let link = PublishedLink::of(cx.trace, cx.packs);
+    let Some((rank, class)) = most else { return Limits { link, ..Limits::default() } };
     let ceilings = Ceilings::of(cx, rank);
     let mut rates = rates::of(cx, rank, class, &ceilings);
     if !rates.iter().any(floor::is_product) {
@@ -51,5 +71,5 @@ pub(super) fn of(cx: &Context<'_>) -> Limits {
     rates.extend(links::of(cx, rank, class, &ceilings));
     rates.sort_by_key(|rate| std::cmp::Reverse(rate.per_step));
     rates.truncate(rates::MOST);
-    Limits { rates, class: Some((rank.rank, class.key.clone())), floor }
+    Limits { rates, class: Some((rank.rank, class.key.clone())), floor, link }
 }
