@@ -226,7 +226,8 @@ impl Pair {
             || [a.report(&self.packs), b.report(&self.packs)],
         );
         let readiness: [Readiness; 2] = [of_a, of_b].map(|chosen| chosen.diagnosis(&self.packs).readiness.clone());
-        Ok(report.with_readiness(readiness).of_unequal_work(terms.work_differs))
+        let unequal = report.difference.as_ref().is_some_and(|own| own.waterfall.setup.unequal);
+        Ok(report.with_readiness(readiness).of_unequal_work(terms.work_differs || unequal))
     }
 
     /// The captures of both sides, diagnosed, and the places of those that stand for A and B among them.

@@ -25,7 +25,8 @@ pub struct Terms {
     /// Show the numbers although the two may not be compared; every form of the report says so first.
     #[arg(long)]
     force: bool,
-    /// The two do unequal amounts of work on purpose: compare by token where both say how many sequences a step has.
+    /// The two do unequal amounts of work on purpose: times are told by token, layer and
+    /// operation, and more work is told from slower work.
     #[arg(long)]
     work_differs: bool,
     /// Compare steps of this stage: what the captures do not say of theirs.

@@ -76,7 +76,7 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// Causes with their part.
-    pub causes: [(Cause, Ns); 6],
+    pub causes: [(Cause, Ns); 7],
     /// Step of A and of B.
     pub steps: [Ns; 2],
     /// 95 % interval of the step of B over that of A, as shares of that ratio; `None` where launches do not tell it.

@@ -110,6 +110,7 @@ fn gap(page: &mut DecisionPage<'_>) {
             of(&[Cause::Mechanism]),
         ),
         (Text::new("configuration (settings that differ)", "配置（设置不同）"), of(&[Cause::Configuration])),
+        (Text::new("another amount of work", "工作量不同"), of(&[Cause::Work])),
         (Text::new("unexplained", "未解释"), of(&[Cause::Unexplained])),
     ];
     let all: i64 = groups.iter().map(|(_, ns)| ns.abs()).sum();

@@ -1,6 +1,6 @@
 //! Words for what a comparison says.
 
-use model::{EvidenceClass, manifest::Field};
+use model::{EvidenceClass, Ns, manifest::Field};
 
 use crate::grade;
 use diagnosis::{
@@ -10,7 +10,7 @@ use diagnosis::{
         contract::{About, Claim, Code, Contract, Reason, Verdict},
         path::{Feature, Reading},
         terms::How,
-        waterfall::Cause,
+        waterfall::{Basis, Cause, Unit},
         work::Part,
     },
     i18n::{Message, Text, Value},
@@ -63,6 +63,7 @@ pub const REPLAYED: Text = Text::new("operators and gaps of a replay recorded as
 /// The word of a cause.
 pub fn cause(cause: Cause) -> Text {
     match cause {
+        Cause::Work => Text::new("another amount of work", "工作量不同"),
         Cause::Environment => Text::new("environment", "环境"),
         Cause::Maturity => Text::new("maturity", "成熟度"),
         Cause::Mechanism => Text::new("mechanism", "机制"),
@@ -72,9 +73,22 @@ pub fn cause(cause: Cause) -> Text {
     }
 }
 
+/// The word of a cause by which B takes so much longer, ns.
+pub fn caused(own: Cause, ns: Ns) -> Text {
+    match own {
+        Cause::Work if ns > 0 => Text::new("more work", "工作量更多"),
+        Cause::Work => Text::new("less work", "工作量更少"),
+        _ => cause(own),
+    }
+}
+
 /// What a cause means.
 pub fn cause_meaning(cause: Cause) -> Text {
     match cause {
+        Cause::Work => Text::new(
+            "more or less of the same work, counted by calls and by the shapes of what they are given",
+            "同类工作的多少不同，按调用次数与输入形状计",
+        ),
         Cause::Environment => Text::new("what the hardware can do, by probes of both sides", "硬件能力，依据两侧探针"),
         Cause::Maturity => Text::new(
             "how good the software is: efficiency of kernels, fusion that is missing though possible",
@@ -233,9 +247,26 @@ pub const FORCED: Text = Text::new(
 );
 /// Said of numbers of unequal work.
 pub const UNEQUAL: Text = Text::new(
-    "UNEQUAL WORK: the two do different amounts of work; where both say how many sequences a step has, every time is that of a token of a sequence, else that of a step of each side's own size.",
-    "工作量不同：两者的工作量不同；若两侧都说明每步的序列数，则各时间均为每序列一个 token 的时间，否则为各自规模的一步。",
+    "UNEQUAL WORK: the two do different amounts of work; where both say that they decode other numbers of sequences, every time is that of a token of a sequence, else that of a step of each side's own size.",
+    "工作量不同：两者的工作量不同；若两侧都说明每步解码的序列数且不同，则各时间均为每序列一个 token 的时间，否则为各自规模的一步。",
 );
+
+/// What the times of unequal work are of, said on every line.
+pub fn each(basis: Basis) -> Text {
+    match basis {
+        Basis::Step => Text::new("per step of its own size", "按各自规模的一步"),
+        Basis::Token => Text::new("per token", "按每 token"),
+    }
+}
+
+/// What a unit of work is called.
+pub fn unit(unit: Unit) -> Text {
+    match unit {
+        Unit::Token => Text::new("per token of a sequence", "每序列每 token"),
+        Unit::Layer => Text::new("per layer of the model", "每层"),
+        Unit::Gflop => Text::new("per 10⁹ operations of products", "每 10⁹ 次矩阵乘运算"),
+    }
+}
 
 /// What a part of the work is called.
 pub fn work(part: Part) -> Text {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{Ns, StringId};
 use rustc_hash::FxHashMap;
 
+use super::amount::{self, Done};
 use crate::{
     analysis::{
         Bucket, DeviceOp, OpKind, Step,
@@ -72,6 +73,8 @@ pub struct Account {
     pub kernels: FxHashMap<(u32, StringId), Ran>,
     /// Shapes of what went into the operations of a slot, where they were recorded.
     pub shapes: BTreeMap<u32, Shape>,
+    /// Work of a step by slot, where every operation of it says how much it does.
+    pub work: BTreeMap<u32, Done>,
     /// How much of its device time has a slot.
     pub coverage: Coverage,
 }
@@ -129,6 +132,7 @@ impl Sums<'_> {
         self.out.steps += 1;
         if self.out.steps == 1 {
             self.shapes(step, places);
+            self.out.work = amount::of(self.side, step, places);
         }
         self.out.total += step.window.len();
         let mut rest: BTreeMap<Bucket, Ns> = step.buckets.iter().copied().collect();

@@ -10,12 +10,15 @@ use crate::{
         chosen::Chosen,
         contract::rule::{Status, status},
     },
+    platform::Stage,
 };
 
 /// Where a difference comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
+    /// More or less work, counted by calls and by the shapes of what they are given.
+    Work,
     /// What the hardware can do: measured ceilings differ.
     Environment,
     /// How good the software is: the same path at another efficiency, or fusion that is missing though possible.
@@ -32,12 +35,20 @@ pub enum Cause {
 
 impl Cause {
     /// All causes in report order.
-    pub const ALL: [Self; 6] =
-        [Self::Environment, Self::Maturity, Self::Mechanism, Self::Configuration, Self::Slower, Self::Unexplained];
+    pub const ALL: [Self; 7] = [
+        Self::Work,
+        Self::Environment,
+        Self::Maturity,
+        Self::Mechanism,
+        Self::Configuration,
+        Self::Slower,
+        Self::Unexplained,
+    ];
 
     /// Key in JSON.
     pub fn key(self) -> &'static str {
         match self {
+            Self::Work => "work",
             Self::Environment => "environment",
             Self::Maturity => "maturity",
             Self::Mechanism => "mechanism",
@@ -81,6 +92,12 @@ pub struct Setup {
     pub gaps_differ: bool,
     /// Only one of the sources holds calls of the host and what they launched: why the other's device waited nobody can tell.
     pub host_hidden: bool,
+    /// They do unequal amounts of work.
+    pub unequal: bool,
+    /// The steps decode as many sequences on both sides, so that only attention can have more to do.
+    pub same_rows: bool,
+    /// They are said to have prompts of other lengths.
+    pub prompts_differ: bool,
 }
 
 /// Settings that change how the same work is run. Variables of the environment are not among them: those of two vendors
@@ -102,7 +119,7 @@ const SOFTWARE: [&str; 5] =
 const FOLDED: f64 = 0.9;
 
 /// Largest part that a factor may have, ns: a hundred days, of which hundreds add up in an `i64`.
-const FARTHEST: f64 = 8.64e15;
+pub(super) const FARTHEST: f64 = 8.64e15;
 
 impl Setup {
     /// That of two sides.
@@ -135,6 +152,12 @@ impl Setup {
                 a != b
             },
             gaps_differ: a != b,
+            unequal: false,
+            same_rows: {
+                let [a, b] = sides.map(|side| side.class.batch.filter(|_| side.class.stage == Stage::Decode));
+                a.is_some() && a == b
+            },
+            prompts_differ: differs("workload.prompt_len"),
             host_hidden: {
                 let has = |class| sides.map(|side| side.analysis.evidence.has(class));
                 [EvidenceClass::HostApi, EvidenceClass::Correlation]
@@ -145,7 +168,7 @@ impl Setup {
     }
 
     /// What is left once hardware and number are taken out.
-    fn residual(&self, bounded: bool, twin: Twin) -> Cause {
+    pub(super) fn residual(&self, bounded: bool, twin: Twin) -> Cause {
         match () {
             () if twin == Twin::Hidden => Cause::Unexplained,
             () if self.same_platform && self.settings_differ => Cause::Configuration,
@@ -185,20 +208,7 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: Mean, b
     if delta == 0 {
         return Vec::new();
     }
-    // Where a rank works alone there is nothing to wait for: all of it comes from dividing the model.
-    let divided = matches!(bucket, Bucket::CommWait | Bucket::CommTransfer) || waited;
-    if setup.ranks_differ && divided && (a.ns == 0 || b.ns == 0) {
-        return vec![(Cause::Configuration, delta)];
-    }
-    // What the other side does not show cannot be set against anything.
-    if setup.replays_hide && in_replay(bucket) {
-        return vec![(Cause::Unexplained, delta)];
-    }
-    // Evidence that one side lacks is no setting and no other path.
-    if twin == Twin::Hidden || (setup.host_hidden && bucket.is_idle()) {
-        return vec![(Cause::Unexplained, delta)];
-    }
-    if let Some(whole) = undivided(setup, bucket) {
+    if let Some(whole) = whole(setup, bucket, waited, twin, a, b) {
         return vec![(whole, delta)];
     }
     let number = setup.number(bucket);
@@ -228,6 +238,22 @@ pub fn split(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: Mean, b
     let rest = delta - out.iter().map(|(_, ns)| ns).sum::<Ns>();
     out.push((setup.residual(bound.is_some(), twin), rest));
     merge(out)
+}
+
+/// What all of a difference comes from that no factor divides.
+pub(super) fn whole(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: Mean, b: Mean) -> Option<Cause> {
+    // Where a rank works alone there is nothing to wait for: all of it comes from dividing the model.
+    let divided = matches!(bucket, Bucket::CommWait | Bucket::CommTransfer) || waited;
+    if setup.ranks_differ && divided && (a.ns == 0 || b.ns == 0) {
+        return Some(Cause::Configuration);
+    }
+    // What the other side does not show cannot be set against anything, and evidence that one side lacks is no setting and no
+    // other path.
+    let replayed = setup.replays_hide && in_replay(bucket);
+    if replayed || twin == Twin::Hidden || (setup.host_hidden && bucket.is_idle()) {
+        return Some(Cause::Unexplained);
+    }
+    undivided(setup, bucket)
 }
 
 /// The way from one operation to the next: what it takes at least on each side, as far as that much was spent, and the rest.
@@ -282,13 +308,13 @@ fn undivided(setup: &Setup, bucket: Bucket) -> Option<Cause> {
 }
 
 /// `(b − a) / ln(b / a)`, which goes to `a` where both are equal.
-fn logarithmic_mean(a: f64, b: f64) -> f64 {
+pub(super) fn logarithmic_mean(a: f64, b: f64) -> f64 {
     let (difference, logarithms) = (b - a, b.ln() - a.ln());
     if logarithms == 0.0 { a } else { difference / logarithms }
 }
 
 /// One entry per cause, none that is nothing.
-fn merge(parts: Vec<(Cause, Ns)>) -> Vec<(Cause, Ns)> {
+pub(super) fn merge(parts: Vec<(Cause, Ns)>) -> Vec<(Cause, Ns)> {
     let of = |cause: Cause| (cause, parts.iter().filter(|(c, _)| *c == cause).map(|(_, ns)| ns).sum::<Ns>());
     Cause::ALL.into_iter().map(of).filter(|(_, ns)| *ns != 0).collect()
 }

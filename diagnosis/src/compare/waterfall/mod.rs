@@ -5,9 +5,11 @@
 //! that count, since medians do not add up.
 
 mod account;
+mod amount;
 mod apportion;
 mod cause;
 mod ceilings;
+mod unequal;
 
 use std::collections::BTreeMap;
 
@@ -21,8 +23,12 @@ pub use ceilings::{Ceilings, published_bandwidth};
 use super::{
     align::{Alignment, Coverage, Part},
     chosen::Chosen,
+    work::{Distance, Profile},
 };
-use crate::analysis::{Bucket, Layer};
+use crate::{
+    analysis::{Bucket, Layer},
+    platform::OpClass,
+};
 
 /// What a mean is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -32,6 +38,18 @@ pub enum Basis {
     Step,
     /// A token of a sequence, where the sides decode different numbers of sequences in a step.
     Token,
+}
+
+/// What unequal work is counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// A token of a sequence.
+    Token,
+    /// A layer of the model.
+    Layer,
+    /// 10⁹ operations of matrix products.
+    Gflop,
 }
 
 /// One slot and bucket on both sides.
@@ -99,6 +117,8 @@ pub struct Waterfall {
     pub shapes: [BTreeMap<u32, Shape>; 2],
     /// What the causes rest on.
     pub setup: Setup,
+    /// Mean of each side for a unit of work, ns, where they do unequal amounts of it and both say how many units.
+    pub units: Vec<(Unit, [f64; 2])>,
 }
 
 impl Waterfall {
@@ -113,11 +133,18 @@ impl Waterfall {
             (accounts[n].steps.max(1) as u64).saturating_mul(work.into())
         };
         let divisors = [divisor(0), divisor(1)];
+        let profiles = sides.each_ref().map(|side| Profile::of(side).filter(|_| per_token));
+        let differs = |[a, b]: [&Profile; 2]| Distance::of(a, b).differing().any(|own| own.part.is_amount());
+        let seen = profiles[0].as_ref().zip(profiles[1].as_ref()).is_some_and(|(a, b)| differs([a, b]));
         let setup = Setup::of(sides);
+        let unequal = per_token && (uneven || seen || setup.prompts_differ);
+        let setup = Setup { unequal, ..setup };
         let kernels = [0, 1].map(|n| kernels(&sides[n], &accounts[n], divisors[n]));
         let rows = rows(sides, alignment, &accounts, &kernels, divisors, &setup);
         let sum = |pick: fn(&Row) -> Ns| rows.iter().map(pick).sum();
+        let steps = accounts.each_ref().map(|own| own.total as f64 / own.steps.max(1) as f64);
         Self {
+            units: if unequal { units(steps, &profiles) } else { Vec::new() },
             basis: if uneven { Basis::Token } else { Basis::Step },
             from: sum(|row| row.a.ns),
             to: sum(|row| row.b.ns),
@@ -145,7 +172,7 @@ impl Waterfall {
     }
 
     /// The difference by cause, in the order of [`Cause::ALL`]; adds up to it.
-    pub fn causes(&self) -> [(Cause, Ns); 6] {
+    pub fn causes(&self) -> [(Cause, Ns); 7] {
         Cause::ALL.map(|cause| {
             let parts = self.rows.iter().flat_map(|row| &row.causes).filter(|(c, _)| *c == cause);
             (cause, parts.map(|(_, ns)| ns).sum())
@@ -189,11 +216,75 @@ fn rows(
                 Some(own) if own.by.is_some() => (calls(a, own.a.len()), calls(b, own.b.len())),
                 _ => (a, b),
             };
-            let causes = cause::split(setup, bucket, waited, twin(&name, bucket, slot, names), a, b);
+            let twin = twin(&name, bucket, slot, names);
+            // What the host does for as many sequences is the same, however long these are.
+            let causes = if setup.unequal && !(setup.same_rows && (bucket.is_idle() || waited)) {
+                let work = work(setup, alignment, accounts, divisors, (slot, bucket), [a, b]);
+                unequal::split(setup, bucket, waited, twin, [a, b], work)
+            } else {
+                cause::split(setup, bucket, waited, twin, a, b)
+            };
             let replayed = setup.replays_hide && cause::in_replay(bucket);
             Row { slot, bucket: name, layer: bucket.layer(), waited, replayed, a, b, causes }
         })
         .collect()
+}
+
+/// The work of both sides in a slot and bucket for what the means are over.
+fn work(
+    setup: &Setup,
+    alignment: &Alignment,
+    accounts: &[Account; 2],
+    divisors: [u64; 2],
+    (slot, bucket): (u32, Bucket),
+    [a, b]: [Mean; 2],
+) -> Option<[f64; 2]> {
+    let shares = [0, 1].map(|n| divisors[n] as f64 / accounts[n].steps.max(1) as f64);
+    if bucket.is_idle() {
+        // What the host does for a step is divided among its sequences.
+        return (shares[0] != shares[1]).then(|| shares.map(f64::recip));
+    }
+    let Bucket::Compute(op) = bucket else {
+        let counted = setup.same_rows || matches!(bucket, Bucket::Copy(_));
+        return counted
+            .then(|| shaped(alignment, accounts, shares, slot))
+            .flatten()
+            .or_else(|| calls(setup.same_rows, a, b));
+    };
+    let attends = op.class() == OpClass::Attention;
+    // A table with room for as many blocks does not say how many of them are read.
+    let shaped =
+        shaped(alignment, accounts, shares, slot).filter(|[a, b]| !(attends && setup.prompts_differ && a == b));
+    // A step of few rows reads the weights of a product once, whatever their number.
+    let equal = setup.same_rows && !attends || setup.ceilings.streaming && op.class() == OpClass::Matrix;
+    shaped.or_else(|| calls(equal, a, b))
+}
+
+/// Work by the shapes of a slot.
+fn shaped(alignment: &Alignment, accounts: &[Account; 2], shares: [f64; 2], slot: u32) -> Option<[f64; 2]> {
+    let [a, b] = accounts.each_ref().map(|own| own.work.get(&slot).copied());
+    let [a, b] = amount::Done::both(a?, b?, alignment.slots.get(slot as usize))?;
+    Some([a / shares[0], b / shares[1]])
+}
+
+/// Work by the number of calls, where one of either side does as much.
+fn calls(equal: bool, a: Mean, b: Mean) -> Option<[f64; 2]> {
+    equal.then_some([a.count, b.count])
+}
+
+/// The time of a unit of the work of both sides, by the mean of a step, where both say how many units it has.
+fn units(steps: [f64; 2], [a, b]: &[Option<Profile>; 2]) -> Vec<(Unit, [f64; 2])> {
+    let amount = |unit: Unit, own: &Profile| match unit {
+        Unit::Token => own.sequences.filter(|(least, most)| least == most).map(|(n, _)| f64::from(n)),
+        Unit::Layer => own.layers().filter(|_| !own.whole).map(|n| n as f64),
+        Unit::Gflop => own.kernels.operations().map(|n| n / 1e9),
+    };
+    let both = |unit| {
+        let amounts = [amount(unit, a.as_ref()?)?, amount(unit, b.as_ref()?)?];
+        let known = amounts.iter().all(|n| n.is_finite() && *n > 0.0);
+        known.then(|| (unit, [steps[0] / amounts[0], steps[1] / amounts[1]]))
+    };
+    [Unit::Token, Unit::Layer, Unit::Gflop].into_iter().filter_map(both).collect()
 }
 
 /// Share of the time of a slot's kernels whose names both sides have from which on they are the same kernels; own value.

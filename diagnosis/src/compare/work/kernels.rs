@@ -184,6 +184,14 @@ impl Kernels {
         (shaped > 0 && shaped * 10 >= products * 9).then(|| (all.sum::<f64>() / 1e6).round() as u64)
     }
 
+    /// Operations of all products, where the shapes of nearly all were recorded.
+    pub fn operations(&self) -> Option<f64> {
+        let own = |((rows, inputs, outputs), calls): (&(i64, i64, i64), &u64)| {
+            2.0 * *rows as f64 * *inputs as f64 * *outputs as f64 * *calls as f64
+        };
+        self.weights().map(|_| self.products.iter().map(own).sum())
+    }
+
     /// Share of the kernels' time whose operator is known.
     pub fn known(&self) -> f64 {
         1.0 - self.hidden as f64 / self.busy.max(1) as f64
@@ -195,7 +203,8 @@ impl Kernels {
     }
 }
 
-fn copied(side: &Chosen<'_>, op: &DeviceOp) -> Option<u64> {
+/// Bytes of a copy, where it says how many.
+pub fn copied(side: &Chosen<'_>, op: &DeviceOp) -> Option<u64> {
     let (track, row) = side.trace.locate(op.slice)?;
     match side.trace.detail(side.trace.lanes.get(track.0 as usize)?, row)? {
         Detail::Copy(copy) => u64::try_from(copy.bytes?).ok(),
@@ -214,10 +223,14 @@ fn group_size(side: &Chosen<'_>, op: &DeviceOp) -> Option<u32> {
 /// Keys of a sequence as the operator of an attention was given them: with the documented layout of queries and keys their
 /// length; with a table of the cache's blocks by sequence the blocks of a sequence.
 fn context(side: &Chosen<'_>, op: &DeviceOp) -> Option<i64> {
-    let inputs = op_shapes::inputs(side.trace, side.rank, op);
+    table(&op_shapes::inputs(side.trace, side.rank, op)).map(|(_, blocks)| blocks)
+}
+
+/// Sequences and blocks of each of the table of the cache's blocks among the inputs of an attention.
+pub fn table(inputs: &[op_shapes::Tensor]) -> Option<(i64, i64)> {
     let table = inputs.iter().rev().find(|t| t.dims.len() == 2 && t.dtype.is_none() && t.element.is_some())?;
     // A table has a row for each sequence, which is at most a row of the queries.
     let queries = inputs.first().and_then(|t| t.dims.first())?;
-    table.dims.first().filter(|rows| *rows <= queries)?;
-    table.dims.get(1).copied().filter(|blocks| *blocks > 1)
+    let rows = table.dims.first().filter(|rows| *rows <= queries)?;
+    table.dims.get(1).filter(|blocks| **blocks > 1).map(|blocks| (*rows, *blocks))
 }

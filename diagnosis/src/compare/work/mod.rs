@@ -18,6 +18,7 @@ mod tests;
 
 use model::manifest::Field;
 
+pub(super) use kernels::{copied, table};
 pub use part::{Part, Parted};
 pub use profile::Profile;
 

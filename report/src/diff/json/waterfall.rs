@@ -12,7 +12,7 @@ use diagnosis::{
     compare::{
         Difference,
         align::{Part, Slot},
-        waterfall::Basis,
+        waterfall::{Basis, Unit},
     },
 };
 
@@ -36,6 +36,23 @@ pub(super) struct Terms {
     causes: BTreeMap<&'static str, i64>,
     /// Whether environment and maturity were told apart.
     separated: bool,
+    /// Whether the two do unequal amounts of work.
+    unequal: bool,
+    /// What each side takes for a unit of its work, where they are unequal.
+    units: Vec<OfUnit>,
+}
+
+/// The time of a unit of work.
+#[derive(Serialize, JsonSchema)]
+struct OfUnit {
+    #[schemars(schema_with = "counted")]
+    unit: Unit,
+    from_ns: f64,
+    to_ns: f64,
+}
+
+fn counted(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["token", "layer", "gflop"] })
 }
 
 fn bases(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -130,6 +147,12 @@ pub(super) fn terms(difference: &Difference, report: &DiffReport) -> Terms {
         sides: sides.collect(),
         parts: parts.collect(),
         causes: waterfall.causes().iter().map(|(cause, ns)| (cause.key(), *ns)).collect(),
+        unequal: report.unequal,
+        units: waterfall
+            .units
+            .iter()
+            .map(|(unit, [from, to])| OfUnit { unit: *unit, from_ns: *from, to_ns: *to })
+            .collect(),
         separated: !waterfall.setup.ceilings.is_empty() || waterfall.setup.same_platform,
     }
 }

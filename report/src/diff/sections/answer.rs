@@ -2,7 +2,7 @@
 
 use super::{
     super::{Head, Mover, What, is_large, words},
-    DiffPage,
+    DiffPage, each,
 };
 use crate::{
     document::Inlines,
@@ -17,7 +17,7 @@ use diagnosis::{
         Difference,
         statistics::Outcome,
         terms::{Held, Term},
-        waterfall::{Basis, Cause},
+        waterfall::{Basis, Cause, Unit},
     },
     i18n::{Text, Value},
 };
@@ -88,8 +88,9 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         page.fill(text, args) + ratio + page.get(Text::new(".", "。"))
     };
     page.title(head);
+    units_of_work(page, difference);
     let terms: Vec<&Term> = difference.terms.iter().filter(|term| term.delta() != 0).take(FIRST).collect();
-    let told: Vec<Inlines> = terms.iter().map(|term| told(page, term)).collect();
+    let told: Vec<Inlines> = terms.iter().map(|term| told(page, difference, term)).collect();
     page.list(told);
     sources(page, difference);
     if noise {
@@ -112,17 +113,38 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     }
 }
 
+/// What each side takes for a unit of its work, where the two do unequal amounts of it.
+fn units_of_work(page: &mut DiffPage<'_>, difference: &Difference) {
+    let units = &difference.waterfall.units;
+    let one = |(unit, [a, b]): &(Unit, [f64; 2])| {
+        let time = |ns: f64| Value::Ns(ns.round() as i64);
+        page.fill(
+            Text::new("{unit} A {a}, B {b} ({ratio})", "{unit}：A {a}，B {b}（{ratio}）"),
+            [
+                ("unit", Value::Text(words::unit(*unit))),
+                ("a", time(*a)),
+                ("b", time(*b)),
+                ("ratio", Value::Raw(units::ratio(b / a))),
+            ],
+        )
+    };
+    if !units.is_empty() {
+        let listed = page.join(units.iter().map(one));
+        page.paragraph(page.labelled(Text::new("For as much work", "按相同工作量"), listed));
+    }
+}
+
 /// Terms in the answer.
 const FIRST: usize = 3;
 
 /// A term in a line: how much, where, how the two differ in it, and by which kernels.
-fn told(page: &DiffPage<'_>, term: &Term) -> Inlines {
+fn told(page: &DiffPage<'_>, difference: &Difference, term: &Term) -> Inlines {
     let [a, b] = &term.sides;
     let more = term.delta() > 0;
     let by = page.fill(
         if more { Text::new("{by} more", "多 {by}") } else { Text::new("{by} less", "少 {by}") },
         [("by", Value::Ns(term.delta().abs()))],
-    );
+    ) + each(page, difference);
     let layer = page.get(common::layer(term.layer));
     let what = page.compose(
         Text::new("{by}: {what} ({layer} layer), {a} → {b}", "{by}：{what}（{layer}层），{a} → {b}"),
@@ -196,8 +218,8 @@ fn told(page: &DiffPage<'_>, term: &Term) -> Inlines {
         ));
     }
     let cause = match term.causes.first() {
-        Some((cause, _)) if *cause != Cause::Unexplained => {
-            page.fill(Text::new("from {cause}", "来自{cause}"), [("cause", Value::Text(words::cause(*cause)))])
+        Some((cause, ns)) if *cause != Cause::Unexplained => {
+            page.fill(Text::new("from {cause}", "来自{cause}"), [("cause", Value::Text(words::caused(*cause, *ns)))])
         }
         _ => page.get(Text::new("nothing measured says from what", "其来源没有实测依据")),
     };
@@ -221,15 +243,15 @@ fn sources(page: &mut DiffPage<'_>, difference: &Difference) {
     }
     let causes = difference.waterfall.causes().into_iter().filter(|(_, ns)| *ns != 0);
     let listed = page.join(causes.map(|(cause, ns)| {
-        inlines![page.get(words::cause(cause)), " ", if ns > 0 { "+" } else { "−" }, units::time(ns.abs())]
+        inlines![page.get(words::caused(cause, ns)), " ", if ns > 0 { "+" } else { "−" }, units::time(ns.abs())]
     }));
     let open = page.fill(
         Text::new("{share} of what moved is unexplained", "变动中有 {share} 未解释"),
         [("share", Value::Share(open as f64 / all as f64))],
     );
     let line = page.compose(
-        Text::new("It comes from: {causes}; {open}.", "来源：{causes}；{open}。"),
-        [("causes", listed), ("open", open)],
+        Text::new("What it comes from{each}: {causes}; {open}.", "来源{each}：{causes}；{open}。"),
+        [("causes", listed), ("open", open), ("each", each(page, difference))],
     );
     page.paragraph(line);
     if difference.waterfall.setup.ceilings.published {

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Kernels, kernels, words},
-    DiffPage, micros, signed,
+    A, B, DELTA, DiffPage, head, micros, signed,
 };
 use crate::{
     cells,
@@ -51,9 +51,9 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
         (page.get(Text::new("kernels of A", "A 的内核")), Align::Left),
         (page.get(Text::new("kernels of B", "B 的内核")), Align::Left),
         (page.get(Text::new("how they correspond", "对应方式")), Align::Left),
-        ("A, µs".into(), Align::Right),
-        ("B, µs".into(), Align::Right),
-        (page.get(Text::new("B − A, µs", "B − A，µs")), Align::Right),
+        (head(page, difference, A), Align::Right),
+        (head(page, difference, B), Align::Right),
+        (head(page, difference, DELTA), Align::Right),
     ]);
     let layered = alignment.layers > 0;
     let mut shown = 0;

@@ -12,9 +12,10 @@ mod waterfall;
 
 use model::Ns;
 
-use super::DiffReport;
+use super::{DiffReport, words};
 use crate::{
-    document::Document,
+    document::{Document, Inlines},
+    inlines,
     sections::{self, Page},
     units,
 };
@@ -132,6 +133,24 @@ fn apart(page: &mut DiffPage<'_>) {
         )));
     }
 }
+
+/// What the times of unequal work are of; nothing where both do the same.
+fn each(page: &DiffPage<'_>, difference: &Difference) -> Inlines {
+    match page.capture.unequal {
+        true => inlines![" ", page.get(words::each(difference.waterfall.basis))],
+        false => Inlines::new(),
+    }
+}
+
+/// The head of a column of times in µs.
+fn head(page: &DiffPage<'_>, difference: &Difference, of: Text) -> Inlines {
+    page.get(of) + each(page, difference)
+}
+
+/// Heads of the columns of both sides and of their difference.
+const A: Text = Text::new("A, µs", "A, µs");
+const B: Text = Text::new("B, µs", "B, µs");
+const DELTA: Text = Text::new("B − A, µs", "B − A，µs");
 
 /// A difference in µs with its sign.
 fn signed(ns: Ns) -> String {

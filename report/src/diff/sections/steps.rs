@@ -1,6 +1,6 @@
 //! The step of each side beside the other's: which steps, and how their time divides over the layers of the stack.
 
-use super::{DiffPage, micros, signed};
+use super::{A, B, DELTA, DiffPage, head, micros, signed};
 use crate::{
     cells,
     document::{Align, Inlines, Table},
@@ -59,11 +59,11 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     let waterfall = &difference.waterfall;
     let mut table = Table::new([
         (page.get(Text::new("layer", "层")), Align::Left),
-        ("A, µs".into(), Align::Right),
+        (head(page, difference, A), Align::Right),
         (page.get(Text::new("of A", "占 A")), Align::Right),
-        ("B, µs".into(), Align::Right),
+        (head(page, difference, B), Align::Right),
         (page.get(Text::new("of B", "占 B")), Align::Right),
-        (page.get(Text::new("B − A, µs", "B − A，µs")), Align::Right),
+        (head(page, difference, DELTA), Align::Right),
     ]);
     for (layer, [a, b]) in waterfall.ladder() {
         table.row(cells![

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Mover, movers::movers, words},
-    DiffPage, answer, micros, signed,
+    A, B, DELTA, DiffPage, answer, head, micros, signed,
 };
 use crate::{
     cells,
@@ -27,9 +27,9 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     let mut table = Table::new([
         (page.get(Text::new("what", "项目")), Align::Left),
         (page.get(Text::new("layer", "层")), Align::Left),
-        ("A, µs".into(), Align::Right),
-        ("B, µs".into(), Align::Right),
-        (page.get(Text::new("B − A, µs", "B − A，µs")), Align::Right),
+        (head(page, difference, A), Align::Right),
+        (head(page, difference, B), Align::Right),
+        (head(page, difference, DELTA), Align::Right),
         (page.get(Text::new("which comes from", "来源")), Align::Left),
     ]);
     let listed = if movers.len() > TOP + 1 { TOP } else { movers.len() };
@@ -64,10 +64,9 @@ pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
 fn causes(page: &DiffPage<'_>, mover: &Mover) -> Inlines {
     match mover.causes.as_slice() {
         [] => "–".into(),
-        [(cause, _)] => page.get(words::cause(*cause)),
-        several => {
-            page.join(several.iter().map(|(cause, ns)| inlines![page.get(words::cause(*cause)), " ", signed(*ns)]))
-        }
+        [(cause, ns)] => page.get(words::caused(*cause, *ns)),
+        several => page
+            .join(several.iter().map(|(cause, ns)| inlines![page.get(words::caused(*cause, *ns)), " ", signed(*ns)])),
     }
 }
 
@@ -76,12 +75,12 @@ fn by_cause(page: &mut DiffPage<'_>, difference: &Difference) {
     let mut table = Table::new([
         (page.get(Text::new("cause", "原因")), Align::Left),
         (page.get(Text::new("what it means", "含义")), Align::Left),
-        (page.get(Text::new("B − A, µs", "B − A，µs")), Align::Right),
+        (head(page, difference, DELTA), Align::Right),
     ]);
     for (cause, ns) in waterfall.causes() {
         let unexplained = cause == Cause::Unexplained;
         if ns != 0 || unexplained {
-            let words = [words::cause(cause), words::cause_meaning(cause)].map(|text| page.get(text));
+            let words = [words::caused(cause, ns), words::cause_meaning(cause)].map(|text| page.get(text));
             let [name, meaning] = words;
             table.row(cells![name, meaning, signed(ns)]);
         }
@@ -95,9 +94,9 @@ fn by_part(page: &mut DiffPage<'_>, difference: &Difference) {
     let waterfall = &difference.waterfall;
     let mut table = Table::new([
         (page.get(Text::new("part of the step", "步的部分")), Align::Left),
-        ("A, µs".into(), Align::Right),
-        ("B, µs".into(), Align::Right),
-        (page.get(Text::new("B − A, µs", "B − A，µs")), Align::Right),
+        (head(page, difference, A), Align::Right),
+        (head(page, difference, B), Align::Right),
+        (head(page, difference, DELTA), Align::Right),
     ]);
     for part in Part::ALL {
         let own: Vec<_> = waterfall.parts.iter().filter(|(p, ..)| *p == part).collect();
