@@ -152,7 +152,8 @@ pub fn of(traces: &[&Trace]) -> Vec<Series> {
     let series = |(key, sizes): (Key, BTreeMap<i64, BTreeMap<Place, Vec<Measured>>>)| {
         let size = |(bytes, mut places): (i64, BTreeMap<Place, Vec<Measured>>)| {
             let repeats = places.values().map(Vec::len).max().unwrap_or_default();
-            let [out, in_place] = [Place::Out, Place::In].map(|place| places.get_mut(&place).and_then(middle));
+            let [out, in_place] =
+                [Place::Out, Place::In].map(|place| places.get_mut(&place).and_then(|repeats| middle(repeats)));
             Size { bytes, out, in_place, repeats }
         };
         let computed = computed.get(&key).copied().unwrap_or_default();
@@ -163,7 +164,7 @@ pub fn of(traces: &[&Trace]) -> Vec<Series> {
 }
 
 /// The repeat with the middle time, the faster one of two.
-fn middle(repeats: &mut Vec<Measured>) -> Option<Measured> {
+fn middle(repeats: &mut [Measured]) -> Option<Measured> {
     repeats.sort_by_key(|measured| measured.time);
     repeats.get(repeats.len().saturating_sub(1) / 2).copied()
 }

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn k4_more_work_is_no_worse_software() {
-        let mean = |ns: Ns| Mean { ns, exact: ns as f64, count: 16.0, ..Mean::default() };
+        let mean = |ns: Ns| Mean { ns, exact: ns as f64, count: 16.0 };
         let product = Bucket::Compute(CanonicalOp::Gemm);
         let setup = Setup { same_platform: true, unequal: true, ..Setup::default() };
         let split = |a, b, work| split(&setup, product, false, Twin::Same, [mean(a), mean(b)], work);
