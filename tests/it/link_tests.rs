@@ -28,7 +28,7 @@ fn nccl(back: &str, sizes: &[(i64, f64)]) -> String {
 }
 
 fn pair(directory: &Path) {
-    let sizes = [(1, 20.0), (64, 400.0), (8192, 40_000.0)];
+    let sizes = [(1, 100.0), (64, 400.0), (8192, 40_000.0)];
     fs::write(directory.join("a.log"), nccl("240.0", &sizes)).unwrap();
     fs::write(directory.join("b.log"), nccl("20.0", &sizes.map(|(mib, us)| (mib, us * 7.6)))).unwrap();
 }
@@ -42,7 +42,7 @@ fn a_link_test_is_a_report_of_its_own() {
         "all_reduce, 2 ranks, float: 28.26 GB/s of bus bandwidth at most, at 8.0 GiB, 9.4 % of the published 300 GB/s",
         "link `GPU/0-17000 (rank 0)` to `GPU/0-65000 (rank 1)` (`NVL`) 20 of 240 GB/s",
         "**Knee**: 64.0 MiB",
-        "**Latency**: 152.0 µs, a call of 1.0 MiB",
+        "**Latency**: 760.0 µs, a call of 1.0 MiB",
     ] {
         assert!(text.contains(said), "{said} is not in\n{text}");
     }

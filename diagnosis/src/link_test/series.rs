@@ -12,6 +12,8 @@ const IN_PLACE: &str = "in place";
 const RISES: f64 = 1.05;
 /// Share of the plateau at the knee.
 const KNEE: f64 = 0.5;
+/// Share of the plateau up to which the bytes are next to none of a call's time: a tenth of it is a tenth of that. Own value.
+const IDLE: f64 = 0.1;
 
 /// Where the result of a collective goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,9 +109,16 @@ impl Series {
         Some((size.bytes, size.main()?.time))
     }
 
-    /// Whether the smallest size is one that only starts: its time is a latency.
+    /// Whether the sizes begin below the knee, so that it was met and not passed.
     pub fn starts_below_the_knee(&self) -> bool {
         self.knee().zip(self.sizes.first()).is_some_and(|(knee, first)| first.bytes < knee.bytes)
+    }
+
+    /// What a call takes that moves next to nothing: the time of the smallest size, where moving its bytes at the plateau's rate
+    /// would be next to none of it.
+    pub fn latency(&self) -> Option<(i64, Ns)> {
+        let rate = self.sizes.first()?.busbw()?;
+        self.smallest().filter(|_| self.plateau().is_some_and(|plateau| rate <= IDLE * plateau.gb_per_s))
     }
 
     /// What tells one series from another: collective, ranks, element type.

@@ -41,6 +41,11 @@ fn plateau_knee_and_latency_follow_from_the_sizes() {
     assert_eq!((plateau.gb_per_s, plateau.bytes, plateau.rises), (100.0, 1 << 25, false));
     assert_eq!((series.knee().unwrap().bytes, series.smallest()), (1 << 21, Some((8, 20_000))));
     assert!(series.starts_below_the_knee() && !series.computed);
+    assert_eq!(series.latency(), Some((8, 20_000)));
+    // A third of the plateau: a third of the call moves bytes.
+    let trace = test("all_reduce", 2, &[(1 << 20, 30_000, Some(35.0)), (1 << 24, 170_000, Some(98.0))]);
+    let series = &of(&[&trace])[0];
+    assert!(series.starts_below_the_knee() && series.latency().is_none());
     // Where the largest size is far above the one before it, the plateau was not reached.
     let trace = test("all_reduce", 2, &[(1 << 20, 30_000, Some(35.0)), (1 << 21, 40_000, Some(60.0))]);
     let series = &of(&[&trace])[0];

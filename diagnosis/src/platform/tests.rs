@@ -252,6 +252,31 @@ fn every_rule_with_a_finding_has_advice_in_both_languages() {
     assert!(PACKS.remedies("XX-99", None).is_empty());
 }
 
+/// J15: the generic advice named CUDA's release to whoever runs on AMD.
+#[test]
+fn advice_names_no_tool_of_another_vendor() {
+    const TOOLS: [(&str, &[&str]); 3] = [
+        ("nvidia", &["CUDA 1", "nvidia-smi", "nsys", "Nsight", "cuBLAS", "CUTLASS", "cudaGraph"]),
+        ("amd", &["ROCm", "rocprof", "rocm-smi", "amd-smi", "hipBLASLt", "hipGraph", "AITER"]),
+        ("huawei", &["CANN", "msprof", "npu-smi", "torch_npu", "aclnn"]),
+    ];
+    let named = |text: &str| -> Vec<&str> {
+        let named = TOOLS.iter().filter(|(_, tools)| tools.iter().any(|tool| text.contains(tool)));
+        named.map(|(vendor, _)| *vendor).collect()
+    };
+    for entry in &PACKS.0.remedies {
+        let text = format!("{} {}", entry.remedy.text_en, entry.remedy.text_zh);
+        let vendors = named(&text);
+        // One that names the tools of several lets the reader choose.
+        let foreign = |vendor: &&str| !entry.vendors.iter().any(|own| own == vendor);
+        assert!(
+            vendors.len() > 1 || !vendors.iter().any(|vendor| foreign(vendor)),
+            "{:?}: {vendors:?}: {text}",
+            entry.rules
+        );
+    }
+}
+
 fn user_pack(text: &str) -> Result<Packs, PackError> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("mine.toml"), text).unwrap();

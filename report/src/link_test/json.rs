@@ -167,7 +167,7 @@ fn series(own: &Series) -> SeriesJson {
         plateau_gb_per_s: plateau.map(|plateau| plateau.gb_per_s),
         plateau_rises: plateau.map(|plateau| plateau.rises),
         knee_bytes: own.knee().map(|size| size.bytes),
-        latency_ns: own.smallest().filter(|_| own.starts_below_the_knee()).map(|(_, time)| time),
+        latency_ns: own.latency().map(|(_, time)| time),
         sizes: own.sizes.iter().map(size).collect(),
     }
 }

@@ -109,11 +109,11 @@ fn facts(page: &mut Page<'_>, series: &Series) {
         lines.push(page.labelled(Text::new("Knee", "拐点"), said));
     }
     if let Some((bytes, time)) = series.smallest() {
-        let text = match series.starts_below_the_knee() {
-            true => Text::new("{time}, a call of {size}", "{time}（一次 {size} 的调用）"),
-            false => Text::new(
-                "not measured: a call of {size} takes {time}, and the bandwidth binds it already; begin with smaller messages (-b 8)",
-                "未测得：一次 {size} 的调用需 {time}，已受带宽限制；请从更小的消息开始（-b 8）",
+        let text = match series.latency() {
+            Some(_) => Text::new("{time}, a call of {size}", "{time}（一次 {size} 的调用）"),
+            None => Text::new(
+                "not measured: much of the {time} of the smallest call ({size}) goes into moving its bytes; begin with smaller messages (-b 8)",
+                "未测得：最小的一次调用（{size}）所用的 {time} 中，很大一部分用于传输数据；请从更小的消息开始（-b 8）",
             ),
         };
         let said =
