@@ -97,6 +97,30 @@ fn results_of_other_work_are_refused_and_the_gate_says_so() {
     assert!(String::from_utf8_lossy(&same.stdout).starts_with("::notice title="));
 }
 
+#[test]
+fn k13_the_gate_of_results_names_what_is_slower_and_says_when_nobody_asked() {
+    let directory = tempfile::tempdir().unwrap();
+    sweeps(directory.path());
+    let diff = |more: &[&str]| {
+        let output = strato(&[&["diff", "a.jsonl", "b.jsonl"], more].concat(), directory.path());
+        let texts = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        (output.status.code(), texts)
+    };
+    let (code, [junit, errors]) = diff(&["--fail-on", "critical", "--format", "junit"]);
+    assert!(code == Some(1) && junit.contains("TTFT mean, ") && errors.contains("TTFT mean, "), "{junit}{errors}");
+    let (_, [json, _]) = diff(&["--fail-on", "critical", "--format", "json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    schema::check(&schema::read("strato.serving"), &document, "a gate of two serving results");
+    let gate = &document["gate"];
+    assert_eq!((&gate["ends"], &gate["limit"]), (&Value::from("slower"), &Value::from("critical")), "{gate}");
+    assert!(gate["slower"][0]["name"].as_str().unwrap().starts_with("TTFT mean, "), "{gate}");
+    assert!((gate["slower"][0]["by"].as_f64().unwrap() - 2.0).abs() < 1e-9, "{gate}");
+    let (code, [junit, _]) = diff(&["--format", "junit"]);
+    assert!(code == Some(0) && junit.contains("not gated") && !junit.contains("pass"), "{junit}");
+    let (_, [json, _]) = diff(&["--format", "json"]);
+    assert!(serde_json::from_str::<Value>(&json).unwrap()["gate"].is_null());
+}
+
 /// The example of the page on decisions is one that the program takes.
 #[test]
 fn the_example_of_a_price_is_true() {

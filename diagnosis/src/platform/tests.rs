@@ -269,11 +269,7 @@ fn advice_names_no_tool_of_another_vendor() {
         let vendors = named(&text);
         // One that names the tools of several lets the reader choose.
         let foreign = |vendor: &&str| !entry.vendors.iter().any(|own| own == vendor);
-        assert!(
-            vendors.len() > 1 || !vendors.iter().any(|vendor| foreign(vendor)),
-            "{:?}: {vendors:?}: {text}",
-            entry.rules
-        );
+        assert!(vendors.len() > 1 || !vendors.iter().any(foreign), "{:?}: {vendors:?}: {text}", entry.rules);
     }
 }
 

@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{DiffReport, gate::Ends};
 use crate::{svg::escape, text, units};
 use diagnosis::{
@@ -26,6 +29,32 @@ pub struct Check {
     pub slowdown: Option<f64>,
     /// What makes it so, or why nobody can say.
     pub details: Vec<String>,
+    /// Whether anybody asked for a gate.
+    pub is_asked: bool,
+}
+
+/// The gate of two results without steps, for scripts.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Asked {
+    /// How it ends: `pass`, `slower` or `refused`.
+    #[schemars(with = "String")]
+    pub ends: Ends,
+    /// The least severity that fails.
+    pub limit: &'static str,
+    /// How much slower B is at most, as a share of A; null where the two may not be compared.
+    pub slowdown: Option<f64>,
+    /// What is slower by as much as fails, the largest first.
+    pub slower: Vec<Slower>,
+}
+
+/// Something that B takes longer for.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SlowerResult")]
+pub struct Slower {
+    /// What was measured, and under which load or of which size.
+    pub name: String,
+    /// By which share of A.
+    pub by: f64,
 }
 
 impl Check {
@@ -48,12 +77,16 @@ impl Check {
                 terms.filter(|term| term.delta() > 0).take(NAMED).map(term).collect()
             }
         };
-        Self { name: format!("{b} beside {a}"), ends, slowdown: report.slowdown(), details }
+        let is_asked = report.gate.is_some();
+        Self { name: format!("{b} beside {a}"), ends, slowdown: report.slowdown(), details, is_asked }
     }
 
     fn message(&self) -> String {
         let by = self.slowdown.map_or_else(String::new, |share| format!(": B takes {:+.1} % against A", 100.0 * share));
-        format!("{}{by}", self.ends.word())
+        // Where nothing was asked nothing passes.
+        let word =
+            if self.ends == Ends::Pass && !self.is_asked { "not gated, give --fail-on" } else { self.ends.word() };
+        format!("{word}{by}")
     }
 }
 
@@ -111,6 +144,7 @@ mod tests {
             ends: Ends::Slower,
             slowdown: Some(0.05),
             details: vec!["gemm\n::error::y".into(), "<&>".into()],
+            is_asked: true,
         };
         let github = github(&check);
         assert_eq!(github.lines().count(), 1);

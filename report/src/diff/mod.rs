@@ -54,9 +54,14 @@ pub trait Compared {
     ///
     /// # Errors
     /// Only if serialisation fails, which would be a defect.
-    fn json(&self) -> Result<String, serde_json::Error>;
+    fn json(&self, gate: Option<ci::Asked>) -> Result<String, serde_json::Error>;
+    /// What B takes longer for, each with its share of A, the largest first; `None` where the two may not be compared.
+    fn slower(&self) -> Option<Vec<(String, f64)>>;
+
     /// How much longer B takes at most, as a share; `None` where the two may not be compared.
-    fn slowdown(&self) -> Option<f64>;
+    fn slowdown(&self) -> Option<f64> {
+        self.slower().map(|all| all.first().map_or(0.0, |(_, share)| *share))
+    }
 }
 
 /// A report on two captures.

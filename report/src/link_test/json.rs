@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{LinkReport, LinkTest};
-use crate::text;
+use crate::{diff::ci::Asked, text};
 use diagnosis::{
     diagnose::limits::PublishedLink,
     link_test::{
@@ -112,6 +112,8 @@ pub(crate) struct Compared {
     b: String,
     /// Whether a collective was measured on both sides.
     comparable: bool,
+    /// The answer to `--fail-on`; null without it.
+    gate: Option<Asked>,
     series: Vec<PairJson>,
     /// Collectives that only one side measured.
     alone_a: Vec<SeriesJson>,
@@ -216,6 +218,7 @@ fn document(report: &LinkReport) -> Compared {
         a: plain(&report.heads[0].name),
         b: plain(&report.heads[1].name),
         comparable: !beside.pairs.is_empty(),
+        gate: None,
         series: beside.pairs.iter().map(pair).collect(),
         alone_a,
         alone_b,
@@ -229,6 +232,7 @@ fn document(report: &LinkReport) -> Compared {
 ///
 /// # Errors
 /// Only if serialisation fails, which would be a defect.
-pub fn render(report: &LinkReport) -> Result<String, serde_json::Error> {
-    Ok(serde_json::to_string_pretty(&serde_json::to_value(document(report))?)? + "\n")
+pub fn render(report: &LinkReport, gate: Option<Asked>) -> Result<String, serde_json::Error> {
+    let document = Compared { gate, ..document(report) };
+    Ok(serde_json::to_string_pretty(&serde_json::to_value(document)?)? + "\n")
 }

@@ -7,15 +7,18 @@ mod single;
 use model::Trace;
 
 use super::{
-    diff::{Compared, Head},
+    diff::{Compared, Head, ci::Asked},
     document::Document,
     sections::Shown,
-    text,
+    text, units,
 };
 use diagnosis::{
     diagnose::limits::PublishedLink,
     i18n::{Lang, Text, Value},
-    link_test::{self, Links, Series, SlowLink, beside::Beside},
+    link_test::{
+        self, Links, Series, SlowLink,
+        beside::{Beside, Pair, Row},
+    },
 };
 
 pub(crate) use single::{headline, write};
@@ -80,12 +83,19 @@ impl Compared for LinkReport {
         page::report(self, lang)
     }
 
-    fn json(&self) -> Result<String, serde_json::Error> {
-        json::render(self)
+    fn json(&self, gate: Option<Asked>) -> Result<String, serde_json::Error> {
+        json::render(self, gate)
     }
 
-    fn slowdown(&self) -> Option<f64> {
-        self.beside.slowdown()
+    fn slower(&self) -> Option<Vec<(String, f64)>> {
+        let rows = self.beside.pairs.iter().flat_map(|pair| pair.rows.iter().map(move |row| (pair, row)));
+        let slower = rows.filter(|(_, row)| row.differs() && row.ratio() > 1.0);
+        let named = |(pair, row): (&Pair, &Row)| {
+            (format!("{} at {}", name(&pair.series[0], Lang::En), units::bytes(row.bytes)), row.ratio() - 1.0)
+        };
+        let mut slower: Vec<_> = slower.map(named).collect();
+        slower.sort_by(|a, b| b.1.total_cmp(&a.1));
+        (!self.beside.pairs.is_empty()).then_some(slower)
     }
 }
 

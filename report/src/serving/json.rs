@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Loads, ServingReport};
-use crate::text;
+use crate::{diff::ci::Asked, text};
 use diagnosis::serving::{
     Level, Load, Slo,
     beside::{Pair, Quantity, Reading, Reason, Row},
@@ -92,6 +92,8 @@ pub(crate) struct Serving {
     b: String,
     /// Whether the two may be compared.
     comparable: bool,
+    /// The answer to `--fail-on`; null without it.
+    gate: Option<Asked>,
     slo: Option<String>,
     /// Why not.
     refused: Vec<Why>,
@@ -202,6 +204,7 @@ pub(crate) fn document(report: &ServingReport) -> Serving {
         a: plain(&report.heads[0].name),
         b: plain(&report.heads[1].name),
         comparable: beside.refused.is_empty(),
+        gate: None,
         slo: slo.map(Slo::text),
         refused: beside.refused.iter().map(why).collect(),
         caveats: beside.caveats.iter().map(why).collect(),
@@ -218,6 +221,7 @@ pub(crate) fn document(report: &ServingReport) -> Serving {
 ///
 /// # Errors
 /// Only if serialisation fails, which would be a defect.
-pub fn render(report: &ServingReport) -> Result<String, serde_json::Error> {
-    Ok(serde_json::to_string_pretty(&serde_json::to_value(document(report))?)? + "\n")
+pub fn render(report: &ServingReport, gate: Option<Asked>) -> Result<String, serde_json::Error> {
+    let document = Serving { gate, ..document(report) };
+    Ok(serde_json::to_string_pretty(&serde_json::to_value(document)?)? + "\n")
 }

@@ -7,7 +7,7 @@ mod single;
 use model::Trace;
 
 use super::{
-    diff::{Compared, Head},
+    diff::{Compared, Head, ci::Asked},
     document::Document,
     sections::Shown,
 };
@@ -62,19 +62,25 @@ impl Compared for ServingReport {
         page::report(self, lang)
     }
 
-    fn json(&self) -> Result<String, serde_json::Error> {
-        json::render(self)
+    fn json(&self, gate: Option<Asked>) -> Result<String, serde_json::Error> {
+        json::render(self, gate)
     }
 
     // Of mean times, and of tokens per second that are missing.
-    fn slowdown(&self) -> Option<f64> {
-        let rows = self.beside.pairs.iter().flat_map(|pair| &pair.rows);
-        let slower = rows.filter_map(|row| match (row.what, row.reading) {
-            (Quantity::Mean(_), Reading::More) => Some(row.ratio() - 1.0),
-            (Quantity::Tokens | Quantity::Goodput, Reading::Less) => Some(1.0 / row.ratio() - 1.0),
-            _ => None,
+    fn slower(&self) -> Option<Vec<(String, f64)>> {
+        let rows = self.beside.pairs.iter().flat_map(|pair| pair.rows.iter().map(move |row| (pair, row)));
+        let slower = rows.filter_map(|(pair, row)| {
+            let (name, share) = match (row.what, row.reading) {
+                (Quantity::Mean(metric), Reading::More) => (format!("{} mean", metric.name()), row.ratio() - 1.0),
+                (Quantity::Tokens, Reading::Less) => ("output tokens per second".to_owned(), 1.0 / row.ratio() - 1.0),
+                (Quantity::Goodput, Reading::Less) => ("goodput".to_owned(), 1.0 / row.ratio() - 1.0),
+                _ => return None,
+            };
+            Some((format!("{name}, {}, {}", level(pair.level, Lang::En), tokens(&pair.loads[0])), share))
         });
-        (!self.beside.pairs.is_empty()).then(|| slower.fold(0.0, f64::max))
+        let mut slower: Vec<_> = slower.collect();
+        slower.sort_by(|a, b| b.1.total_cmp(&a.1));
+        (!self.beside.pairs.is_empty()).then_some(slower)
     }
 }
 

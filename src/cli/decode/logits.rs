@@ -109,8 +109,10 @@ mod tests {
         let told = LogitsFile::of(&of("pipe"), 1, 1, 2, 2).err().unwrap().0;
         assert!(told.contains("pipe") && told.contains("this needs a regular file"), "{told}");
         std::os::unix::fs::symlink("file", of("link")).unwrap();
+        std::fs::write(of("file"), "").unwrap();
         LogitsFile::of(&of("link"), 1, 1, 2, 2).unwrap().finish().unwrap();
-        assert!(of("link").symlink_metadata().unwrap().is_symlink() && of("file").is_file());
+        assert!(of("link").symlink_metadata().unwrap().is_symlink());
+        assert!(std::fs::read(of("file")).unwrap().starts_with(b"\x93NUMPY"));
     }
 
     #[test]

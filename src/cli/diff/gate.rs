@@ -10,7 +10,7 @@ use crate::cli::{
 use diagnosis::diagnose::Severity;
 use report::diff::{
     Compared, DiffReport,
-    ci::Check,
+    ci::{Asked, Check, Slower},
     gate::{Accepted, Ends},
     json::SCHEMA,
 };
@@ -67,14 +67,26 @@ impl Gate {
             _ => Ends::Pass,
         };
         let [a, b] = report.heads().each_ref().map(|head| head.name.clone());
-        Check { name: format!("{b} beside {a}"), ends, slowdown, details: Vec::new() }
+        let named = |(name, share): (String, f64)| format!("{name}: {:+.1} %", 100.0 * share);
+        let details = report.slower().unwrap_or_default().into_iter().take(NAMED).map(named).collect();
+        Check { name: format!("{b} beside {a}"), ends, slowdown, details, is_asked: limit.is_some() }
+    }
+
+    /// The same for scripts; nothing where nobody asked.
+    pub fn results_asked(&self, report: &dyn Compared) -> Option<Asked> {
+        let limit = self.fail_on.map(Severity::from)?;
+        let Check { ends, slowdown, .. } = self.results_check(report);
+        let slower = report.slower().unwrap_or_default().into_iter();
+        let slower = slower.filter(|(_, share)| Severity::of(*share) >= limit).map(|(name, by)| Slower { name, by });
+        Some(Asked { ends, limit: limit.key(), slowdown, slower: slower.collect() })
     }
 
     /// How a comparison of two results without steps ends.
     pub fn judge_results(&self, report: &dyn Compared) -> Exit {
         let Some(limit) = self.fail_on.map(Severity::from) else { return Exit::Done };
         let check = self.results_check(report);
-        say(&format!("strato: gate: {} (fails from {} on)", check.ends.word(), limit.key()));
+        let named = if check.ends == Ends::Slower { format!(": {}", check.details.join("; ")) } else { String::new() };
+        say(&format!("strato: gate: {} (fails from {} on){named}", check.ends.word(), limit.key()));
         exit(check.ends)
     }
 

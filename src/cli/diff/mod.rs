@@ -93,7 +93,7 @@ impl Arguments {
     fn results(&self, global: &Global, report: &dyn Compared) -> anyhow::Result<Exit> {
         let text = match self.format {
             Form::Md => Output::Document(report.document(global.lang())),
-            Form::Json => Output::Data(report.json()?),
+            Form::Json => Output::Data(report.json(self.gate.results_asked(report))?),
             Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.results_check(report))),
             Form::Toml => {
                 return Err(Usage(
