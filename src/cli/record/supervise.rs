@@ -85,14 +85,19 @@ pub(super) fn run(
     let mut child = Command::new(program).args(line).spawn().map_err(refused)?;
     let profiler_process = Cell::new(i32::try_from(child.id()).ok());
     let mut interrupted = false;
+    let mut early = None;
     let mut pass_on = || {
+        // A profiler may end by a signal and leave behind the command that it was about to start: it is the command's, too.
+        if let (Some(signal), Note { pid: Some(pid), end: None }) = (early, Note::read(room.note())) {
+            early = None;
+            signals::send(pid, signal);
+        }
         for signal in signals.taken() {
             if !signals::is_of_terminal(signal) {
                 // While there is no command, or none any more, it is the profiler's.
-                let of_command = match Note::read(room.note()) {
-                    Note { pid, end: None } => pid,
-                    Note { end: Some(_), .. } => None,
-                };
+                let note = Note::read(room.note());
+                let of_command = note.pid.filter(|_| note.end.is_none());
+                early = Some(signal).filter(|_| note.pid.is_none());
                 of_command.or(profiler_process.get()).into_iter().for_each(|process| signals::send(process, signal));
             }
             if !std::mem::replace(&mut interrupted, true) {

@@ -10,7 +10,7 @@ use std::{
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{NSYS, capture, command, fakes, left, record, texts};
+use super::{NSYS, capture, command, fakes, interrupted, left, record, texts};
 
 /// How long whoever is left may take to end.
 const SOON: Duration = Duration::from_secs(5);
@@ -81,6 +81,19 @@ fn l7_what_a_killed_recording_left_goes_unless_it_holds_reports() {
         assert_eq!(error.contains("a recording that was killed left"), reports, "{error}");
         std::fs::remove_file(here.join("ran")).unwrap();
     }
+}
+
+/// The signal came before the command had begun, so that the profiler got it: that left the command behind, and the recording
+/// waited for it for ever.
+#[test]
+fn l5_a_signal_reaches_the_command_that_a_profiler_starts_while_it_ends() {
+    let ends = NSYS
+        .replace("\"$@\"\ncode=$?", "trap '\"$@\" & sleep 1; exit 1' TERM\necho ready\nwhile :; do sleep 0.1; done");
+    assert_ne!(ends, NSYS);
+    let directory = fakes(&[("nsys", &ends)]);
+    let (code, _, error) = interrupted(directory.path(), "-TERM", "exec sleep 1000");
+    assert_eq!(code, Some(128 + 15), "{error}");
+    nobody_is_left(directory.path(), &error);
 }
 
 /// `STRATO_SWEEP_SIGNALS=50 cargo test --test it record::signals::sweep -- --ignored --nocapture`.
