@@ -61,19 +61,21 @@ pub fn kinds(sides: [&[Load]; 2], slo: Option<&Slo>) -> Vec<Kind> {
             firsts.push(load);
         }
     }
-    let of_work = |load: &Load, at: usize| match length(load) {
-        Some(_) => firsts.iter().position(|first| is_same_work(first, load)) == Some(at),
-        // What a result does not say is no difference.
-        None => true,
-    };
-    let mut found: Vec<Kind> = Vec::new();
-    for at in 0..firsts.len().max(1) {
-        let [a, b] = rated.each_ref().map(|side| {
-            let own: Vec<&Load> = side.iter().copied().filter(|load| of_work(load, at)).collect();
-            best(&own, slo)
-        });
-        found.extend(a.zip(b).map(|(a, b)| Kind { picks: [a, b] }));
-    }
+    // What a result does not say is no difference: such a load is of every work.
+    let place = |load: &Load| length(load).and_then(|_| firsts.iter().position(|first| is_same_work(first, load)));
+    let works = firsts.len().max(1);
+    let [a, b] = rated.map(|side| {
+        let mut by_work: Vec<Vec<&Load>> = vec![Vec::new(); works];
+        for load in side {
+            match place(load) {
+                Some(at) => by_work.iter_mut().skip(at).take(1).for_each(|own| own.push(load)),
+                None => by_work.iter_mut().for_each(|own| own.push(load)),
+            }
+        }
+        by_work
+    });
+    let picks = a.iter().zip(&b).filter_map(|(a, b)| Some(Kind { picks: [best(a, slo)?, best(b, slo)?] }));
+    let mut found: Vec<Kind> = picks.collect();
     let most = |kind: &Kind| kind.picks.iter().map(Pick::rate).sum::<f64>();
     found.sort_by(|x, y| y.holding().cmp(&x.holding()).then(most(y).total_cmp(&most(x))));
     found

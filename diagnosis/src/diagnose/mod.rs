@@ -130,7 +130,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     gains.estimate(&mut findings);
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
-    ranking::set_apart_start_ups(&mut findings, analysis);
+    ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);
     ranking::assure(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);

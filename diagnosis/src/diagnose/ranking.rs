@@ -45,18 +45,15 @@ pub fn temper(cx: &Context<'_>, findings: &mut [Finding], rules: Catalogue) {
     }
 }
 
-/// Rules that speak of what a start-up does, and not of what it does to a step.
-const OF_START_UPS: [&str; 3] = ["RT-05", "RT-06", "RT-23"];
-
 /// Takes the gain from what is said of the runtime in a start-up: where the step is mostly what happens once, nothing follows from
 /// it for a warm one. What was seen stays, as a fact.
-pub fn set_apart_start_ups(findings: &mut [Finding], analysis: &Analysis) {
+pub fn set_apart_start_ups(findings: &mut [Finding], analysis: &Analysis, rules: Catalogue) {
     let is_start_up = |finding: &Finding| {
         let ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
         let mut classes = ranks.flat_map(|rank| rank.classes.iter().map(move |class| (rank, class)));
         classes.any(|(rank, class)| class.key == finding.class && start_up::is_start_up(rank, class))
     };
-    let of_runtime = |f: &Finding| f.layer == Layer::Runtime && !OF_START_UPS.contains(&f.rule);
+    let of_runtime = |f: &Finding| f.layer == Layer::Runtime && !rules.plays(f.rule, Role::StartUp);
     for finding in findings.iter_mut().filter(|f| of_runtime(f) && is_start_up(f)) {
         finding.estimate = Estimate::none(finding.estimate.from);
         finding.severity = Severity::Info;

@@ -67,6 +67,8 @@ pub enum Role {
     SharedMachine,
     /// What the run computes is wrong: nothing about its time.
     Numbers,
+    /// What happens once: compiling, capturing graphs, warming up. Of a start-up it is the subject, and not what disturbs a step.
+    StartUp,
 }
 
 /// Vendors of devices.

@@ -45,7 +45,9 @@ impl Pair {
     fn of(a: &Series, b: &Series) -> Self {
         let mut rows = Vec::new();
         for one in &a.sizes {
-            let Some(other) = b.sizes.iter().find(|size| size.bytes == one.bytes) else { continue };
+            // Both are in the order of their sizes.
+            let found = b.sizes.binary_search_by_key(&one.bytes, |size| size.bytes);
+            let Some(other) = found.ok().and_then(|at| b.sizes.get(at)) else { continue };
             let places = [(false, one.out.zip(other.out)), (true, one.in_place.zip(other.in_place))];
             rows.extend(places.into_iter().filter_map(|(in_place, both)| {
                 let (a, b) = both?;
@@ -84,15 +86,12 @@ impl Beside {
     /// Of the tests of both sides.
     pub fn of(sides: [&[&Trace]; 2]) -> Self {
         let [a, b] = sides.map(of);
-        let pairs: Vec<Pair> = a
-            .iter()
-            .filter_map(|one| Some(Pair::of(one, b.iter().find(|other| other.key() == one.key())?)))
-            .filter(|pair| !pair.rows.is_empty())
-            .collect();
-        let alone = [a, b].map(|all| {
-            let paired = |own: &Series| pairs.iter().any(|pair| pair.series[0].key() == own.key());
-            all.into_iter().filter(|own| !paired(own)).collect()
-        });
+        // Both are in the order of their keys.
+        let like = |one: &Series| b.get(b.binary_search_by(|other| other.key().cmp(&one.key())).ok()?);
+        let pairs: Vec<Pair> =
+            a.iter().filter_map(|one| Some(Pair::of(one, like(one)?))).filter(|pair| !pair.rows.is_empty()).collect();
+        let paired = |own: &Series| pairs.binary_search_by(|pair| pair.series[0].key().cmp(&own.key())).is_ok();
+        let alone = [a, b].map(|all| all.into_iter().filter(|own| !paired(own)).collect());
         // Of several tests of a side the first one that says something of its links speaks for them.
         let links = sides.map(|traces| {
             let all = traces.iter().map(|trace| Links::of(trace));
@@ -110,12 +109,5 @@ impl Beside {
             of(1 - side).is_none_or(|other| other.gb_per_s > slow.gb_per_s).then_some((side, slow))
         };
         slower(1).or_else(|| slower(0))
-    }
-
-    /// How much longer B takes at most of what both measured, as a share; `None` where no size is on both sides.
-    pub fn slowdown(&self) -> Option<f64> {
-        let rows = self.pairs.iter().flat_map(|pair| &pair.rows);
-        let slower = rows.filter(|row| row.differs()).map(|row| row.ratio() - 1.0);
-        (!self.pairs.is_empty()).then(|| slower.fold(0.0, f64::max))
     }
 }

@@ -76,11 +76,10 @@ fn two_tests_are_held_size_by_size_and_repeats_give_their_middle() {
     let most = pair.most().unwrap();
     assert_eq!((pair.rows.len(), most.bytes, most.ratio()), (2, 1 << 21, 7.6));
     assert!(!pair.rows[0].differs());
-    assert!((beside.slowdown().unwrap() - 6.6).abs() < 1e-9);
     let (side, link) = beside.slower_link().unwrap();
     assert_eq!((side, link.gb_per_s, link.of_gb_per_s), (1, 20.0, 240.0));
     // Other ranks are another test.
     let other = Beside::of([&[&a], &[&test("all_reduce", 4, &[(1 << 20, 1, None)])]]);
-    assert!(other.pairs.is_empty() && other.slowdown().is_none() && other.alone.iter().all(|all| all.len() == 1));
+    assert!(other.pairs.is_empty() && other.alone.iter().all(|all| all.len() == 1));
     assert!(other.slower_link().is_none());
 }

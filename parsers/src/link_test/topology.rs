@@ -63,8 +63,13 @@ impl Topology {
     /// The link to a device that is furthest below the fastest one of its kind, where links of that kind are uneven.
     pub fn slowest(&self) -> Option<Slow> {
         let to_device = || self.links.iter().filter(|((_, _, to), _)| to.starts_with(GPU));
+        let mut fastest: BTreeMap<&str, f64> = BTreeMap::new();
+        for ((kind, ..), rate) in to_device() {
+            let known = fastest.entry(kind).or_insert(*rate);
+            *known = known.max(*rate);
+        }
         let below = to_device().filter_map(|((kind, from, to), rate)| {
-            let of = to_device().filter(|((other, ..), _)| other == kind).map(|(_, rate)| *rate).fold(*rate, f64::max);
+            let of = *fastest.get(kind.as_str())?;
             Self::is_uneven((*rate, of)).then_some((kind, [from, to], *rate, of))
         });
         let (kind, ends, rate, of) = below.max_by(|a, b| (a.3 / a.2).total_cmp(&(b.3 / b.2)))?;

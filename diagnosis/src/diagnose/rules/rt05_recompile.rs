@@ -12,7 +12,7 @@ use crate::{
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         estimate::LEAST_GAIN,
-        relations::{Advice, Feeds, Relations},
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -28,7 +28,12 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[HostApi],
     advice: Advice::Device,
-    relations: Relations { yields_to: &["RT-06"], board: &[Feeds::Area(Area::CompileStability)], ..Relations::NONE },
+    relations: Relations {
+        yields_to: &["RT-06"],
+        board: &[Feeds::Area(Area::CompileStability)],
+        role: Some(Role::StartUp),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Steps after warm-up hold compilation, autotuning or module loads while the device is idle.",
         "预热之后的步里仍出现编译、自动调优或模块加载，期间设备空闲。",

@@ -13,7 +13,7 @@ use crate::{
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         estimate::LEAST_GAIN,
-        relations::{Advice, Feeds, Relations},
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -28,7 +28,11 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[HostApi],
     advice: Advice::Device,
-    relations: Relations { board: &[Feeds::Area(Area::CompileStability)], ..Relations::NONE },
+    relations: Relations {
+        board: &[Feeds::Area(Area::CompileStability)],
+        role: Some(Role::StartUp),
+        ..Relations::NONE
+    },
     sees: Text::new(
         "Steps after warm-up capture a graph, instantiate one, or update a whole instantiated graph, while the device is idle.",
         "预热之后的步里仍在捕获图、实例化图或更新整张已实例化的图，期间设备空闲。",

@@ -7,7 +7,7 @@ use crate::{
     diagnose::{
         Competing, Evidence, Over, Severity, Trigger,
         estimate::{Estimate, Intervention, Method},
-        relations::{Advice, Relations},
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -41,7 +41,7 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device],
     advice: Advice::Device,
-    relations: Relations::NONE,
+    relations: Relations { role: Some(Role::StartUp), ..Relations::NONE },
     sees: Text::new(
         "The recording begins before the run has warmed up: the first steps of a class are slower than the rest.",
         "记录在预热完成前就开始了：该类最初的步比其余步慢。",

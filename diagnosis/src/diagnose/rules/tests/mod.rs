@@ -18,5 +18,6 @@ mod products;
 mod ranks;
 mod runtime;
 mod scheduler;
+mod start_up;
 mod whole;
 mod workload;
