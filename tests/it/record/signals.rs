@@ -24,7 +24,13 @@ fn begun(directory: &Path, variables: &[(&str, &str)]) -> Child {
     command.arg("--default-signal=HUP,INT,TERM").arg(asked.get_program()).args(asked.get_args()).env_clear();
     command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?)))).envs(variables.iter().copied());
     command.current_dir(directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.process_group(0).spawn().unwrap()
+    let child = command.process_group(0).spawn().unwrap();
+    // Until then `env` itself may ignore what is sent.
+    let program = std::path::PathBuf::from(format!("/proc/{}/exe", child.id()));
+    while program.read_link().is_ok_and(|program| !program.ends_with("strato")) {
+        std::thread::yield_now();
+    }
+    child
 }
 
 /// Processes that were started for a directory: each has its path in a variable.
