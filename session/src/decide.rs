@@ -9,7 +9,7 @@ use diagnosis::{
     diagnose::{Diagnosis, Method},
     i18n::{Message, Text, Value},
     platform::Stage,
-    serving::{self, beside::Reason},
+    serving::{self, beside::Reason, contract::SPECULATIVE},
 };
 use model::Trace;
 use report::{
@@ -72,6 +72,7 @@ pub fn decide(sessions: [Session; 2], options: &Options, terms: &Terms) -> Resul
     }
     if let Some(serving) = &serving {
         refused.extend(unequal(serving));
+        banners.extend(caveat(serving));
         let sides = [&results_a, &results_b];
         for ((own, traces), head) in given.iter_mut().zip(sides).zip(&serving.heads) {
             own.loads = traces.iter().flat_map(serving::of).collect();
@@ -132,6 +133,17 @@ fn unequal(report: &ServingReport) -> Option<Message> {
         Message::plain(Text::new(
             "the serving results are of other work; `strato diff A B` says in what, `--force` shows the numbers all the same",
             "服务压测结果的工作不同；`strato diff A B` 说明何处不同，`--force` 仍给出数字",
+        ))
+    })
+}
+
+/// What else one side does, where it is not known of the other.
+fn caveat(report: &ServingReport) -> Option<Message> {
+    let speculates = |reason: &&Reason| matches!(reason, Reason::Unknown(SPECULATIVE, _));
+    report.beside.caveats.iter().find(speculates).map(|_| {
+        Message::plain(Text::new(
+            "one side accepts several tokens at a time (speculative decoding) and the other does not say whether it does; declare `workload.speculative`",
+            "一侧一次接受多个 token（投机解码），另一侧未说明；请声明 `workload.speculative`",
         ))
     })
 }

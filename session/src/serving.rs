@@ -26,7 +26,14 @@ pub fn compare(sides: [&mut Vec<Trace>; 2], terms: &Terms) -> Result<ServingRepo
     declare(b, 1, terms)?;
     let (a, b): (Vec<&Trace>, Vec<&Trace>) = (a.iter().collect(), b.iter().collect());
     let heads = [heads(&a), heads(&b)];
-    Ok(ServingReport { heads, beside: Beside::of([&a, &b], terms.slo.clone()) })
+    let engines = [engine(&a), engine(&b)];
+    Ok(ServingReport { heads, engines, beside: Beside::of([&a, &b], terms.slo.clone()) })
+}
+
+/// What served the results of a side: its engine, else what the benchmark was told to speak with.
+fn engine(results: &[&Trace]) -> Option<String> {
+    let said = |key: &str| results.iter().find_map(|trace| trace.manifest.value(key)).map(str::to_owned);
+    said("software.engine").or_else(|| said("serving.backend"))
 }
 
 /// The results of a side in a line.

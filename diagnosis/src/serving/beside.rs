@@ -1,48 +1,21 @@
 //! Two serving results load by load, where their work is the same.
 
-use model::{
-    Trace,
-    manifest::{self, Manifest},
-};
+use model::Trace;
 
-use super::{Level, Load, Metric, Slo, curve, load, slo::Goodput};
-use crate::compare::contract::rule::{Status, status};
+pub use super::contract::{Reason, is_same_work};
+use super::{
+    Level, Load, Metric, Slo,
+    contract::{PROMPT, arrivals, contract, is_same, near},
+    curve, load,
+    slo::Goodput,
+};
 
 /// What runs of one command differ by and no difference is shown below: that of the gate of two captures.
 pub const LEAST: f64 = 0.02;
-/// How far prompts may be apart, a share: that of the contract's `workload.prompt_len`.
-const PROMPT: f64 = 0.02;
-/// How far answers may be apart, a share: that of `workload.output_len`.
-const OUTPUT: f64 = 0.10;
 /// Half the width of a 95 % interval in standard deviations of the mean.
 const NORMAL: f64 = 1.959_964;
 /// Requests from which a mean has an interval by the central limit theorem: the usual 30.
 const ENOUGH: f64 = 30.0;
-
-/// Fields that must not differ: what was asked of which model on how many ranks, and in which format.
-const FIELDS: [&str; 8] = [
-    "model.name",
-    "model.revision",
-    "precision.weights",
-    "precision.kv",
-    "precision.quantization",
-    "parallel.tp",
-    "workload.dataset",
-    "workload.speculative",
-];
-/// Of these, the ones that have to be known before the two may be said to be equal.
-const ASKED: [&str; 3] = ["model.name", "precision.weights", "parallel.tp"];
-
-/// What stands between two results.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
-    /// A field of the contract differs.
-    Differs(&'static str, String, String),
-    /// A field is not known of every side: it and what each says.
-    Unknown(&'static str, [Option<String>; 2]),
-    /// No load of the two was the same.
-    NoLoad,
-}
 
 /// What two loads are compared by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -199,7 +172,7 @@ impl Beside {
     pub fn of(sides: [&[&Trace]; 2], slo: Option<Slo>) -> Self {
         let [a, b] = sides.map(|side| side.iter().flat_map(|trace| load::of(trace)).collect::<Vec<Load>>());
         let knees = [knee(&a), knee(&b)];
-        let (mut refused, caveats) = contract(sides);
+        let (mut refused, mut caveats) = contract(sides);
         let (mut pairs, mut left_a, mut left_b) = (Vec::new(), Vec::new(), b);
         for own in a {
             match left_b.iter().position(|other| is_same(&own, other)) {
@@ -212,6 +185,7 @@ impl Beside {
             let ((a, b), (c, d)) = (key(x), key(y));
             a.total_cmp(&c).then(b.total_cmp(&d))
         });
+        caveats.extend(pairs.iter().find_map(|pair| arrivals(&pair.loads[0], &pair.loads[1])));
         if pairs.is_empty() {
             refused.push(Reason::NoLoad);
         }
@@ -255,54 +229,4 @@ fn crossings(pairs: &[Pair]) -> Vec<Crossing> {
         curve::crossings(&points, LEAST).into_iter().map(move |(from, to, at)| (metric, from, to, at))
     };
     [Metric::Ttft, Metric::Tpot].into_iter().flat_map(of).collect()
-}
-
-/// Whether two loads asked the same of a server.
-fn is_same(a: &Load, b: &Load) -> bool {
-    let level = match (a.level(), b.level()) {
-        (Some(Level::Concurrency(a)), Some(Level::Concurrency(b))) | (Some(Level::Rate(a)), Some(Level::Rate(b))) => {
-            (a - b).abs() <= 1e-6 * a.max(b)
-        }
-        (a, b) => a == b,
-    };
-    // Failed requests count: they were asked.
-    let asked = |load: &Load| Some(load.completed()? + load.number("failed").unwrap_or(0.0));
-    level && is_same_work(a, b) && near(asked(a), asked(b), 0.0)
-}
-
-/// Whether the prompts and answers of two loads are as long as each other.
-pub fn is_same_work(a: &Load, b: &Load) -> bool {
-    near(a.input_len(), b.input_len(), PROMPT) && near(a.output_len(), b.output_len(), OUTPUT)
-}
-
-/// Whether two numbers are at most a share apart; what one side does not say is no difference.
-fn near(a: Option<f64>, b: Option<f64>, share: f64) -> bool {
-    a.zip(b).is_none_or(|(a, b)| (a - b).abs() <= share * a.max(b))
-}
-
-/// What the contract says of the two: what differs, and what is not known.
-fn contract(sides: [&[&Trace]; 2]) -> (Vec<Reason>, Vec<Reason>) {
-    let said = |side: &[&Trace], key: &str| -> Vec<String> {
-        let value = |manifest: &Manifest| manifest.value(key).map(str::to_owned);
-        side.iter().filter_map(|trace| value(&trace.manifest)).collect()
-    };
-    let (mut refused, mut caveats) = (Vec::new(), Vec::new());
-    for key in FIELDS {
-        let Some(field) = manifest::field(key) else { continue };
-        let [a, b] = sides.map(|side| said(side, key));
-        // Every result of a side has to be of the same, too.
-        let all: Vec<&String> = a.iter().chain(&b).collect();
-        let other = all.first().and_then(|first| {
-            let differs = |value: &&&String| status(field, Some(first), Some(value)) == Status::Different;
-            all.iter().find(differs).map(|other| ((*first).clone(), (*other).clone()))
-        });
-        match other {
-            Some((one, other)) => refused.push(Reason::Differs(field.key, one, other)),
-            None if (a.is_empty() || b.is_empty()) && ASKED.contains(&key) => {
-                caveats.push(Reason::Unknown(field.key, [a.first().cloned(), b.first().cloned()]));
-            }
-            None => {}
-        }
-    }
-    (refused, caveats)
 }

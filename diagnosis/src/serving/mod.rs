@@ -5,10 +5,12 @@
 //! | --- | --- |
 //! | `load` | a load and the times of its requests, from the facts and slices of a capture |
 //! | [`slo`] | targets of times, whether a load holds them, and how many requests do |
-//! | [`beside`] | two results load by load, and whether their work is the same |
+//! | [`beside`] | two results load by load |
+//! | [`contract`] | whether their work is the same |
 //! | [`curve`] | knee of a curve over loads, and where two curves cross |
 
 pub mod beside;
+pub mod contract;
 pub mod curve;
 mod load;
 pub mod slo;

@@ -66,6 +66,29 @@ fn other_work_is_refused() {
     assert!(found.pairs.is_empty() && found.alone[0].len() == 1);
 }
 
+/// K12: a rate of four a second against all at once, and speculation of one side, were no difference.
+#[test]
+fn k12_rate_and_speculation_are_work() {
+    let rate = |b: &'static str| {
+        let all = with(&[("workload.arrival", "inf")]);
+        Beside::of([&[&all], &[&with(&[("load.1.request_rate", b)])]], None)
+    };
+    // Two answers a second keep up with two requests: their rate is the load.
+    assert_eq!(rate("2").refused, [Reason::NoLoad]);
+    let late = rate("4");
+    assert!(late.pairs.len() == 1);
+    assert!(late.caveats.contains(&Reason::Differs("workload.arrival", "inf".into(), "4/s".into())), "{late:?}");
+    let accepts = with(&[("load.1.accept_length", "3.2")]);
+    let one = Beside::of([&[&trace(&A)], &[&accepts]], None);
+    let told = Some("3.2 tokens accepted at a time".to_owned());
+    assert!(one.caveats.contains(&Reason::Unknown("workload.speculative", [None, told.clone()])), "{one:?}");
+    let none = with(&[("workload.speculative", "none")]);
+    let other = Beside::of([&[&none], &[&accepts]], None);
+    assert_eq!(other.refused, [Reason::Differs("workload.speculative", "none".into(), told.unwrap())]);
+    let both = Beside::of([&[&accepts], &[&accepts]], None);
+    assert!(both.refused.is_empty() && both.pairs.len() == 1);
+}
+
 #[test]
 fn good_requests_are_bounded_by_recorded_percentiles() {
     let [load] = load::of(&trace(&A)).try_into().unwrap();

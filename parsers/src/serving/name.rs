@@ -5,7 +5,7 @@
 //! (`profile_export_*.json`), and of the sweeps of InferenceMAX (`utils/process_result.py`), read in 2026-11.
 
 /// Spellings of one thing: what each tool calls it, in lower case, and the name that it gets here.
-const PLAIN: [(&[&str], &str); 19] = [
+const PLAIN: [(&[&str], &str); 20] = [
     (&["max_concurrency", "conc", "users"], "concurrency"),
     (&["concurrency", "mean_concurrency"], "mean_concurrency"),
     (&["request_rate", "rate", "qps"], "request_rate"),
@@ -28,6 +28,7 @@ const PLAIN: [(&[&str], &str); 19] = [
     (&["power_w", "avg_power_w", "mean_power_w"], "power_w"),
     (&["hw_count", "num_gpus", "devices"], "devices"),
     (&["tp", "tp_size", "tensor_parallel_size"], "tp"),
+    (&["accept_length", "spec_decode_acceptance_length"], "accept_length"),
 ];
 
 /// Times by the words that stand for them; the longest first.

@@ -90,6 +90,9 @@ pub(crate) struct Serving {
     schema: &'static str,
     a: String,
     b: String,
+    /// What served each side: its engine, or what the benchmark was told to speak with.
+    engine_a: Option<String>,
+    engine_b: Option<String>,
     /// Whether the two may be compared.
     comparable: bool,
     /// The answer to `--fail-on`; null without it.
@@ -203,6 +206,8 @@ pub(crate) fn document(report: &ServingReport) -> Serving {
         schema: SCHEMA,
         a: plain(&report.heads[0].name),
         b: plain(&report.heads[1].name),
+        engine_a: report.engines[0].as_deref().map(plain),
+        engine_b: report.engines[1].as_deref().map(plain),
         comparable: beside.refused.is_empty(),
         gate: None,
         slo: slo.map(Slo::text),

@@ -49,6 +49,8 @@ impl serde::Serialize for Loads {
 pub struct ServingReport {
     /// The two sides.
     pub heads: [Head; 2],
+    /// What served each side: its engine, or what the benchmark was told to speak with.
+    pub engines: [Option<String>; 2],
     /// What is said of them.
     pub beside: Beside,
 }

@@ -25,7 +25,20 @@ pub(super) fn report(report: &ServingReport, lang: Lang) -> Document {
     let line = |(letter, head): (&str, &crate::diff::Head)| {
         inlines![Inlines::strong(letter), page.colon(), Inlines::quoted(&head.name, text::PHRASE)]
     };
-    let lines: Vec<Inlines> = ["A", "B"].into_iter().zip(&report.heads).map(line).collect();
+    let engine = |engine: &Option<String>| match engine {
+        Some(name) => page.aside(inlines![
+            page.get(Text::new("engine", "引擎")),
+            page.colon(),
+            Inlines::quoted(name, text::PHRASE)
+        ]),
+        None => Inlines::new(),
+    };
+    let lines: Vec<Inlines> = ["A", "B"]
+        .into_iter()
+        .zip(&report.heads)
+        .zip(&report.engines)
+        .map(|(own, of)| line(own) + engine(of))
+        .collect();
     page.list(lines);
     page.heading(Text::new("The answer", "结论"));
     if report.beside.refused.is_empty() {
@@ -181,6 +194,13 @@ fn table(page: &mut ServingPage<'_>, pair: &Pair) {
 fn reasons(page: &mut ServingPage<'_>) {
     let one = |reason: &Reason| {
         match reason {
+        Reason::Differs(key @ "workload.arrival", a, b) => page.fill(
+            Text::new(
+                "{key} differs (A {a}, B {b}); neither server kept up with it, so that the limit of requests at a time was the load of both",
+                "{key} 不同（A {a}，B {b}）；两侧均未跟上该速率，实际负载由并发上限决定",
+            ),
+            [("key", Value::Raw((*key).to_owned())), ("a", Value::Raw(a.clone())), ("b", Value::Raw(b.clone()))],
+        ),
         Reason::Differs(key, a, b) => page.fill(
             Text::new("{key} differs: {a}, {b}", "{key} 不同：{a}、{b}"),
             [("key", Value::Raw((*key).to_owned())), ("a", Value::Raw(a.clone())), ("b", Value::Raw(b.clone()))],
@@ -196,8 +216,8 @@ fn reasons(page: &mut ServingPage<'_>) {
             )
         }
         Reason::NoLoad => page.get(Text::new(
-            "no load is the same on both sides: requests, tokens of prompts and answers, and concurrency or rate have to be equal; run one side again with the load of the other",
-            "没有相同的负载：请求数、提示与输出 token 数、并发或速率须相同；请按另一侧的负载重跑一侧",
+            "no load is the same on both sides: requests, tokens of prompts and answers, concurrency and rate have to be equal; run one side again with the load of the other",
+            "没有相同的负载：请求数、提示与输出 token 数、并发与速率须相同；请按另一侧的负载重跑一侧",
         )),
     }
     };
