@@ -12,6 +12,7 @@ use toml::{Table, Value};
 
 use crate::Error;
 use diagnosis::{
+    analysis::{Analysis, sequences},
     compare::contract::rule::{Status, status},
     decide::price::Prices,
 };
@@ -143,6 +144,36 @@ impl Declaration {
     }
 }
 
+impl Declaration {
+    /// Whether a length of prompts that was declared of a side, 0 or 1, can be that of a capture.
+    ///
+    /// # Errors
+    /// One that its steps disprove.
+    pub fn fits_the_prompts(&self, side: usize, trace: &Trace, analysis: &Analysis) -> Result<(), Error> {
+        let own = || self.sides.get(side).into_iter().flatten().find(|(field, _)| field.key == PROMPT);
+        let Some((value, length)) = own().and_then(|(_, value)| Some((value, value.parse::<u64>().ok()?))) else {
+            return Ok(());
+        };
+        let shown = sequences::prompts(trace, analysis);
+        let denied = match (shown.read, shown.keys) {
+            (Some(read), _) if read > length.saturating_mul(VARY) => {
+                format!("reads a prompt of {read} tokens; say how lengths vary ('{length}…{read}')")
+            }
+            (_, Some(keys)) if length > keys => format!("attends to at most {keys} tokens; say that or less"),
+            _ => return Ok(()),
+        };
+        Err(Error::Request(format!(
+            "'{}' declares {PROMPT} = '{value}', but '{}' {denied}, take the line out, or name the right capture",
+            self.file, trace.source
+        )))
+    }
+}
+
+/// Field of the length of prompts.
+const PROMPT: &str = "workload.prompt_len";
+/// How many times as long as the usual prompt, which one number stands for, the longest may be; own value.
+const VARY: u64 = 4;
+
 /// The sizes whose product is the number of ranks.
 const FACTORS: [&str; 4] = ["parallel.tp", "parallel.pp", "parallel.dp", "parallel.cp"];
 
@@ -181,7 +212,8 @@ fn flatten(file: &str, above: &str, table: &Table, found: &mut Vec<(&'static Fie
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use model::{TraceBuilder, TraceSink};
+    use diagnosis::analysis::script::Script;
+    use model::{Category, TraceBuilder, TraceSink};
 
     use super::*;
 
@@ -228,6 +260,36 @@ mod tests {
             let error = of(wrong).unwrap_err().to_string();
             assert!(error.contains("shows a job of 4"), "{error}");
         }
+    }
+
+    /// K8: 16 tokens were taken for prompts of which one of 1 049 is read, and 77 777 where attention has 559 keys.
+    #[test]
+    fn k8_a_length_of_prompts_is_one_that_the_steps_can_have() {
+        let run = |label: &str, shapes: Option<&str>| {
+            let mut script = Script::default();
+            for at in (0..6).map(|step| 1_000 + step * 100) {
+                script.host(Category::UserRange, label, (at, at + 90));
+                if let Some(shapes) = shapes {
+                    script.operator("aten::scaled_dot_product_attention", (at + 1, at + 9), shapes, "[]");
+                }
+                script.launch((at + 2, at + 8), "flash_fwd_kernel", (at + 10, at + 60));
+            }
+            script.analyze()
+        };
+        let vllm = run("execute_context_1(1049)_generation_31(31)", None);
+        let whole = run("forward", Some("[[16,16,559,64],[16,16,559,64],[16,16,559,64]]"));
+        let say = |length: &str, (trace, analysis): &(Trace, Analysis)| {
+            let text = format!("[both]\n\"workload.prompt_len\" = \"{length}\"");
+            Declaration::parse("pair.toml", &text).unwrap().fits_the_prompts(0, trace, analysis)
+        };
+        for fits in ["1000", "1049", "4096", "16…1049"] {
+            say(fits, &vllm).unwrap();
+        }
+        let error = say("16", &vllm).unwrap_err().to_string();
+        assert!(error.contains("= '16'") && error.contains("reads a prompt of 1049 tokens"), "{error}");
+        say("559", &whole).unwrap();
+        let error = say("77777", &whole).unwrap_err().to_string();
+        assert!(error.contains("attends to at most 559 tokens"), "{error}");
     }
 
     #[test]

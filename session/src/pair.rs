@@ -81,7 +81,10 @@ impl Side {
             .map(|Capture { trace, analysis, .. }| Repeat { trace, analysis, diagnosis: OnceCell::new() })
             .collect();
         // What a capture shows of its run is known only now, and nothing may be declared against that either.
-        repeats.iter_mut().try_for_each(|repeat| terms.declared.apply(side, &mut repeat.trace))?;
+        repeats.iter_mut().try_for_each(|repeat| {
+            terms.declared.apply(side, &mut repeat.trace)?;
+            terms.declared.fits_the_prompts(side, &repeat.trace, &repeat.analysis)
+        })?;
         let steps = repeats.iter().enumerate().filter_map(|(i, repeat)| Some((median_step(&repeat.analysis)?, i)));
         let mut order: Vec<(Ns, usize)> = steps.collect();
         order.sort_unstable();

@@ -2,8 +2,9 @@
 //! sequences (prefill, an encoder) from one that adds a token to each.
 
 use model::{Category, Detail, Trace};
+use rustc_hash::FxHashSet;
 
-use super::{Class, Rank, Step};
+use super::{Analysis, Class, Rank, Step};
 use crate::platform::Stage;
 
 /// The public attention operator; its documented layout is (sequences, heads, length, head size) for queries and keys
@@ -53,6 +54,33 @@ fn shapes<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<It
 pub fn attended(trace: &Trace, rank: &Rank, class: &Class) -> Option<(u64, u64)> {
     let step = rank.steady_steps(class).next().filter(|_| class.stage == Stage::Unknown)?;
     shapes(trace, rank, step).filter_map(lengths).max_by_key(|(queries, keys)| (*keys, *queries))
+}
+
+/// What a capture shows of the length of prompts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prompts {
+    /// Most new tokens of a sequence in a step that reads prompts, the mean of its sequences: some prompt is as long. How many
+    /// these are the step says, else they are taken for as many as are decoded later.
+    pub read: Option<u64>,
+    /// Most keys that any attention of a sequence has: no prompt is longer.
+    pub keys: Option<u64>,
+}
+
+/// What all steps of a capture show of the length of prompts.
+pub fn prompts(trace: &Trace, analysis: &Analysis) -> Prompts {
+    let mut found = Prompts::default();
+    for rank in &analysis.ranks {
+        let mut seen = FxHashSet::default();
+        let decoded = rank.steps.iter().filter_map(|step| step.facts.batch).max();
+        for step in &rank.steps {
+            let sequences = step.facts.prefill_requests.or(decoded).filter(|n| *n > 0);
+            let each = step.facts.prefill_tokens.zip(sequences).map(|(tokens, n)| u64::from(tokens / n));
+            found.read = found.read.max(each);
+            let new = shapes(trace, rank, step).filter(|text| seen.insert(*text));
+            found.keys = found.keys.max(new.filter_map(read).map(|own| own.keys).max());
+        }
+    }
+    found
 }
 
 /// Second last sizes of the first two inputs: frameworks also call attention with sequences and heads in one dimension.
