@@ -154,6 +154,8 @@ enum Key {
     Bucket(String, bool),
     /// What a replay hides.
     Replayed,
+    /// Time of the host of which only one side shows what was done in it.
+    Host,
 }
 
 /// All terms, the largest difference first; they add up to the difference.
@@ -165,6 +167,7 @@ pub fn terms(sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfa
         let works = !row.waited && (row.layer == Layer::Operator || WORKS.iter().any(|b| row.bucket.starts_with(b)));
         let key = match slot.filter(|_| works) {
             _ if row.replayed => Key::Replayed,
+            _ if row.unseen => Key::Host,
             Some(slot) => key(slot, row.slot, waterfall, net.get(&row.slot).copied().unwrap_or(0)),
             None => Key::Bucket(row.bucket.clone(), row.waited),
         };
@@ -180,6 +183,9 @@ pub fn terms(sides: &[Chosen<'_>; 2], alignment: &Alignment, waterfall: &Waterfa
     });
     out
 }
+
+/// What the time of the host is called of which only one side shows what was done in it.
+pub const HOST: &str = "rt.host";
 
 /// Buckets beside those of operators in which a device works.
 const WORKS: [&str; 2] = ["comm.transfer", "copy."];
@@ -314,6 +320,10 @@ impl Draft {
             Key::Replayed => {
                 let held = [0, 1].map(|n| Held { ns: self.ns[n], calls: self.calls[n], ..Held::default() });
                 ("replayed".to_owned(), held, How::Unseen)
+            }
+            Key::Host => {
+                let held = [0, 1].map(|n| Held { ns: self.ns[n], calls: self.calls[n], ..Held::default() });
+                (HOST.to_owned(), held, How::Unseen)
             }
         };
         let works = matches!(key, Key::Slot(_) | Key::Alike(..) | Key::Kernel(..));

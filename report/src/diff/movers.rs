@@ -6,7 +6,7 @@ use model::Ns;
 
 use diagnosis::{
     analysis::Layer,
-    compare::{Difference, align::Part, waterfall::Cause},
+    compare::{Difference, align::Part, terms, waterfall::Cause},
 };
 
 /// What time is gathered by: work of the device by its operator, the rest by what the device waited for.
@@ -55,6 +55,7 @@ pub fn movers(difference: &Difference) -> Vec<Mover> {
         // Of what a replay hides nobody knows the layer either.
         let (what, layer, waited) = match slot.filter(|_| works) {
             _ if row.replayed => (What::Replayed, Layer::Measurement, false),
+            _ if row.unseen => (What::Bucket(terms::HOST.to_owned()), row.layer, false),
             Some(slot) => (What::Operator(slot.part, slot.operator().to_owned()), row.layer, row.waited),
             None => (What::Bucket(row.bucket.clone()), row.layer, row.waited),
         };
@@ -110,5 +111,36 @@ mod tests {
         }
         let same = Difference::of((&replay.0, &replay.1), (&replay.0, &replay.1), false).unwrap();
         assert!(movers(&same).iter().all(|mover| mover.what != What::Replayed && mover.delta() == 0));
+    }
+
+    /// K10: functions that one profiler did not record were "only A has it, from mechanism" and as much unknown on B.
+    #[test]
+    fn k10_what_the_host_did_is_compared_where_both_recorded_it() {
+        let run = |frames: bool| {
+            let mut script = Script::default();
+            for at in (0..6).map(|step| 1_000 + step * 100) {
+                script.host(Category::UserRange, "execute_context_0(0)_generation_1(1)", (at, at + 90));
+                if frames {
+                    script.host(Category::PythonFrame, "model.py(7): forward", (at + 1, at + 89));
+                }
+                script.launch((at + 2, at + 4), "ampere_sgemm_128x64_tn", (at + 10, at + 30));
+                script.launch((at + 70, at + 72), "rms_norm_kernel", (at + 75, at + 80));
+            }
+            script.analyze()
+        };
+        let (full, poor) = (run(true), run(false));
+        for (a, b) in [(&full, &poor), (&poor, &full)] {
+            let difference = Difference::of((&a.0, &a.1), (&b.0, &b.1), false).unwrap();
+            assert_eq!(difference.waterfall.delta(), 0);
+            assert!(
+                difference.waterfall.causes().iter().all(|(_, ns)| *ns == 0),
+                "{:?}",
+                difference.waterfall.causes()
+            );
+            let host = difference.terms.iter().filter(|term| term.name.starts_with("rt.host"));
+            let told: Vec<_> = host.map(|term| (term.name.as_str(), term.delta())).collect();
+            assert_eq!(told, [("rt.host", 0)]);
+            assert_eq!(movers(&difference).iter().filter(|mover| mover.delta() != 0).count(), 0);
+        }
     }
 }

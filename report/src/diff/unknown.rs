@@ -42,6 +42,15 @@ pub fn sentences(difference: &Difference) -> Vec<Message> {
             &[("ns", Value::Ns(unexplained))],
         );
     }
+    if waterfall.setup.records_differ {
+        say(
+            Text::new(
+                "Only one side records functions of the interpreter, or operators of the framework: what the host did while the device waited is compared as a whole (rt.host). Record both with the same options.",
+                "仅一侧记录了解释器函数或框架算子：设备等待期间主机所做之事只能整体对比（rt.host）。请用相同选项采集两侧。",
+            ),
+            &[],
+        );
+    }
     for (n, side) in difference.sides.iter().enumerate() {
         if !side.has_host {
             say(

@@ -1,7 +1,7 @@
 //! What a difference in one slot and bucket comes from (method §6.4): the same time as a product of measured factors on each
 //! side, and the difference divided among the factors by their logarithms (LMDI), exactly and to the nanosecond.
 
-use model::{EvidenceClass, Ns, manifest::field};
+use model::{Category, EvidenceClass, Ns, manifest::field};
 
 use super::ceilings::Ceilings;
 use crate::{
@@ -92,6 +92,9 @@ pub struct Setup {
     pub gaps_differ: bool,
     /// Only one of the sources holds calls of the host and what they launched: why the other's device waited nobody can tell.
     pub host_hidden: bool,
+    /// Only one of the sources holds functions of the interpreter, or operators of the framework: what the other's host did meanwhile
+    /// nobody can tell.
+    pub records_differ: bool,
     /// They do unequal amounts of work.
     pub unequal: bool,
     /// The steps decode as many sequences on both sides, so that only attention can have more to do.
@@ -152,6 +155,10 @@ impl Setup {
                 a != b
             },
             gaps_differ: a != b,
+            records_differ: [Category::PythonFrame, Category::FrameworkOp].into_iter().any(|kind| {
+                let [a, b] = sides.map(|side| side.trace.lanes.iter().any(|lane| lane.category.contains(&kind)));
+                a != b
+            }),
             unequal: false,
             same_rows: {
                 let [a, b] = sides.map(|side| side.class.batch.filter(|_| side.class.stage == Stage::Decode));
@@ -165,6 +172,11 @@ impl Setup {
                     .any(|class| has(class) == [true, false] || has(class) == [false, true])
             },
         }
+    }
+
+    /// Whether only one side shows what the host did in the time of a bucket.
+    pub(super) fn is_unseen(&self, bucket: Bucket) -> bool {
+        self.records_differ && matches!(bucket, Bucket::Host(_))
     }
 
     /// What is left once hardware and number are taken out.
@@ -250,7 +262,7 @@ pub(super) fn whole(setup: &Setup, bucket: Bucket, waited: bool, twin: Twin, a: 
     // What the other side does not show cannot be set against anything, and evidence that one side lacks is no setting and no
     // other path.
     let replayed = setup.replays_hide && in_replay(bucket);
-    if replayed || twin == Twin::Hidden || (setup.host_hidden && bucket.is_idle()) {
+    if replayed || setup.is_unseen(bucket) || twin == Twin::Hidden || (setup.host_hidden && bucket.is_idle()) {
         return Some(Cause::Unexplained);
     }
     undivided(setup, bucket)

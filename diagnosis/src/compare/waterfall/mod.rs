@@ -66,6 +66,9 @@ pub struct Row {
     /// Whether only one side shows it and the other has it inside replays that were recorded as one: the sum of all such rows is
     /// a difference, a single one is none.
     pub replayed: bool,
+    /// Whether it is time of the host of which only one side shows what was done in it: the sum of all such rows is a difference, a
+    /// single one is none.
+    pub unseen: bool,
     /// Mean of the first side.
     pub a: Mean,
     /// Mean of the second.
@@ -225,7 +228,8 @@ fn rows(
                 cause::split(setup, bucket, waited, twin, a, b)
             };
             let replayed = setup.replays_hide && cause::in_replay(bucket);
-            Row { slot, bucket: name, layer: bucket.layer(), waited, replayed, a, b, causes }
+            let unseen = setup.is_unseen(bucket);
+            Row { slot, bucket: name, layer: bucket.layer(), waited, replayed, unseen, a, b, causes }
         })
         .collect()
 }
