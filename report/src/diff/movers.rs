@@ -140,6 +140,7 @@ mod tests {
             let host = difference.terms.iter().filter(|term| term.name.starts_with("rt.host"));
             let told: Vec<_> = host.map(|term| (term.name.as_str(), term.delta())).collect();
             assert_eq!(told, [("rt.host", 0)]);
+            assert_eq!(difference.waterfall.moved(), [0, 0]);
             assert_eq!(movers(&difference).iter().filter(|mover| mover.delta() != 0).count(), 0);
         }
     }

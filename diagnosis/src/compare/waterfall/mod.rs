@@ -174,6 +174,17 @@ impl Waterfall {
         })
     }
 
+    /// How much moved, ns: all of it, and what is unexplained of it. What one side alone shows moved by its sum.
+    pub fn moved(&self) -> [Ns; 2] {
+        let unseen = self.rows.iter().filter(|row| row.unseen).map(Row::delta).sum::<Ns>().abs();
+        let causes = || self.rows.iter().filter(|row| !row.unseen).flat_map(|row| &row.causes);
+        let unexplained = causes().filter(|(cause, _)| *cause == Cause::Unexplained);
+        [
+            causes().map(|(_, ns)| ns.abs()).sum::<Ns>() + unseen,
+            unexplained.map(|(_, ns)| ns.abs()).sum::<Ns>() + unseen,
+        ]
+    }
+
     /// The difference by cause, in the order of [`Cause::ALL`]; adds up to it.
     pub fn causes(&self) -> [(Cause, Ns); 7] {
         Cause::ALL.map(|cause| {

@@ -97,10 +97,7 @@ pub(super) fn answer(difference: &Difference, _: &DiffReport) -> Answer {
     let waterfall = &difference.waterfall;
     let moved: Vec<&Term> = difference.terms.iter().filter(|term| term.delta() != 0).collect();
     let rest = moved.get(TERMS..).unwrap_or(&[]);
-    let mass = |pick: &dyn Fn(Cause) -> bool| -> f64 {
-        let rows = waterfall.rows.iter().flat_map(|row| &row.causes);
-        rows.filter(|(cause, _)| pick(*cause)).map(|(_, ns)| ns.abs() as f64).fold(0.0, |sum, ns| sum + ns)
-    };
+    let [all, open] = waterfall.moved();
     Answer {
         from_ns: waterfall.from,
         to_ns: waterfall.to,
@@ -109,7 +106,7 @@ pub(super) fn answer(difference: &Difference, _: &DiffReport) -> Answer {
         terms: moved.iter().take(TERMS).map(|term| of(term)).collect(),
         further: Further { count: rest.len(), delta_ns: rest.iter().map(|term| term.delta()).sum() },
         comes_from: waterfall.causes().into_iter().map(|(cause, ns)| (cause.key(), ns)).collect(),
-        unexplained: rounded(mass(&|cause| cause == Cause::Unexplained) / mass(&|_| true).max(1.0)),
+        unexplained: rounded(open as f64 / all.max(1) as f64),
         published: waterfall.setup.ceilings.published,
     }
 }

@@ -233,11 +233,7 @@ fn owner(name: &str) -> String {
 
 /// What the whole difference comes from, and how much of it nobody can say.
 fn sources(page: &mut DiffPage<'_>, difference: &Difference) {
-    let mass = |pick: fn(Cause) -> bool| -> i64 {
-        let rows = difference.waterfall.rows.iter().flat_map(|row| &row.causes);
-        rows.filter(|(cause, _)| pick(*cause)).map(|(_, ns)| ns.abs()).sum()
-    };
-    let (all, open) = (mass(|_| true), mass(|cause| cause == Cause::Unexplained));
+    let [all, open] = difference.waterfall.moved();
     if all == 0 {
         return;
     }
