@@ -9,8 +9,9 @@ use diagnosis::{
     platform::{ModelShape, Packs},
     serving::Slo,
 };
-use model::{EvidenceClass, Provenance, Trace};
+use model::{Category, EvidenceClass, Provenance, StringId, Trace};
 use report::Report;
+use rustc_hash::FxHashMap;
 use tracing::{info, info_span};
 
 use crate::{Cancel, Error, Reading, open::Importer, progress::Stage, serving};
@@ -143,6 +144,11 @@ impl Session {
                 None if let Some(why) = options.steps.and_then(|asked| no_such_steps(&captures, asked)) => {
                     Err(Error::Request(why))
                 }
+                None if let Some(why) =
+                    options.step_mark.as_deref().and_then(|mark| no_such_marks(&captures, mark)) =>
+                {
+                    Err(Error::Request(why))
+                }
                 None => Ok(Examined { captures, packs: packs.clone(), cancel: cancel.clone() }),
             }
         })
@@ -171,6 +177,30 @@ fn no_such_steps(captures: &[Capture], (from, to): (u32, u32)) -> Option<String>
     (from > last || to < first)
         .then(|| format!("'{source}' has no {asked}; it has the steps {first} to {last}, so choose among these"))
 }
+
+/// Why the steps of a rank are not the ranges that were asked for.
+fn no_such_marks(captures: &[Capture], mark: &str) -> Option<String> {
+    let asked = |rank: &analysis::Rank| rank.anchor.kind == analysis::AnchorKind::Asked;
+    let lacks = |capture: &&Capture| !capture.analysis.ranks.iter().all(asked);
+    let Capture { trace, analysis, .. } = captures.iter().find(lacks)?;
+    let rank = analysis.ranks.iter().find(|rank| !asked(rank)).map_or(0, |rank| rank.rank);
+    let mut counts: FxHashMap<StringId, usize> = FxHashMap::default();
+    for lane in &trace.lanes {
+        let ranges = lane.name.iter().zip(&lane.category).filter(|(_, kind)| **kind == Category::UserRange);
+        ranges.for_each(|(name, _)| *counts.entry(*name).or_default() += 1);
+    }
+    let mut names: Vec<(usize, &str)> = counts.into_iter().map(|(name, n)| (n, trace.strings.get(name))).collect();
+    names.sort_unstable_by(|a, b| b.cmp(a));
+    let known: Vec<String> = names.iter().take(RANGES).map(|(_, name)| format!("'{name}'")).collect();
+    let next = match known.is_empty() {
+        true => "it has no ranges; leave --step-mark out".to_owned(),
+        false => format!("it has ranges such as {}, so choose among these", known.join(", ")),
+    };
+    Some(format!("'{}' has no range '{mark}' with device work of rank {rank}; {next}", trace.source))
+}
+
+/// Ranges that are named where one was asked for that is not there.
+const RANGES: usize = 3;
 
 fn examine(trace: Trace, packs: &Packs, options: &Options) -> Result<Capture, Error> {
     let ranks = analysis::rank_count(&trace);

@@ -56,12 +56,16 @@ pub struct Narrowed {
     /// Only this rank.
     #[arg(long, value_name = "N")]
     rank: Option<u32>,
+    /// The steps are the ranges of this name, alone or with a number behind it, instead of those that are found.
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    step_mark: Option<String>,
 }
 
 impl Narrowed {
     /// What a session is told of it.
     pub fn options(&self) -> Options {
-        Options { steps: self.steps, rank: self.rank, ..Options::default() }
+        let step_mark = self.step_mark.as_deref().map(Into::into);
+        Options { steps: self.steps, rank: self.rank, step_mark, ..Options::default() }
     }
 }
 

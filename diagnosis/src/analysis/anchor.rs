@@ -31,6 +31,8 @@ pub enum Confidence {
 pub enum AnchorKind {
     /// A range that the engine annotated.
     UserRange,
+    /// A range of the name that somebody said.
+    Asked,
     /// The blocking readback of the sampled token.
     TokenReadback,
     /// The launch of the decode graph.
@@ -41,6 +43,13 @@ pub enum AnchorKind {
     WholeCapture,
     /// A log that times whole steps.
     Log,
+}
+
+impl AnchorKind {
+    /// Whether steps are ranges that somebody drew.
+    pub fn is_range(self) -> bool {
+        matches!(self, Self::UserRange | Self::Asked)
+    }
 }
 
 /// How the steps of a rank were found.
@@ -61,6 +70,7 @@ impl Anchor {
     pub fn key(&self) -> String {
         let kind = match self.kind {
             AnchorKind::UserRange => "user_range",
+            AnchorKind::Asked => "asked",
             AnchorKind::TokenReadback => "token_readback",
             AnchorKind::GraphLaunch => "graph_launch",
             AnchorKind::PeriodicOp => "periodic_op",
@@ -87,13 +97,23 @@ pub struct Mark {
 /// Fewest occurrences that make a rhythm.
 const MIN_MARKS: usize = 3;
 
-/// Finds the steps of a rank; marks are strictly increasing in their operation.
-pub fn find(trace: &Trace, packs: &Packs, timeline: &Timeline, process: ProcessId, device: i32) -> (Anchor, Vec<Mark>) {
+/// Finds the steps of a rank, which are ranges called `asked` where that is given and the rank has any; marks are strictly
+/// increasing in their operation.
+pub fn find(
+    trace: &Trace,
+    packs: &Packs,
+    asked: Option<&str>,
+    timeline: &Timeline,
+    (process, device): (ProcessId, i32),
+) -> (Anchor, Vec<Mark>) {
     let of_steps = |(_, marks): &(Anchor, Vec<Mark>)| {
         let firsts: Vec<usize> = marks.iter().map(|mark| mark.op).collect();
         !forward_calls::hold_several(trace, process, timeline, &firsts)
     };
-    user_ranges(trace, packs, timeline, process, device)
+    let own = |asked: Option<&str>| user_ranges(trace, packs, asked, timeline, (process, device));
+    asked
+        .and_then(|name| own(Some(name)))
+        .or_else(|| own(None))
         .or_else(|| token_readbacks(trace, timeline).filter(of_steps))
         .or_else(|| graph_launches(trace, timeline).filter(of_steps))
         .or_else(|| sampling(trace, timeline).filter(of_steps))
@@ -129,12 +149,26 @@ struct Range {
     on_device: bool,
 }
 
+/// Whether a range is one of those called `mark`, which may be numbered: `step 12`, `ProfilerStep#12`.
+fn is_called(text: &str, mark: &str) -> bool {
+    let number = |rest: &str| {
+        let digits = rest.trim_start_matches([' ', '#', '_', '-', ':', '.']);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    text.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || number(rest))
+}
+
+/// What a range says of its step where it is one because of its name.
+fn unlabelled(packs: &Packs, text: &str) -> StepLabel {
+    StepLabel { specificity: 0, ..packs.step_label(text).unwrap_or_default() }
+}
+
 fn user_ranges(
     trace: &Trace,
     packs: &Packs,
+    asked: Option<&str>,
     timeline: &Timeline,
-    process: ProcessId,
-    device: i32,
+    (process, device): (ProcessId, i32),
 ) -> Option<(Anchor, Vec<Mark>)> {
     let mut labels: FxHashMap<StringId, Option<StepLabel>> = FxHashMap::default();
     let mut ranges = Vec::new();
@@ -148,11 +182,20 @@ fn user_ranges(
             continue;
         }
         for i in 0..lane.len() {
-            if !matches!(lane.category[i], Category::UserRange | Category::DeviceRange) {
+            let drawn = matches!(lane.category[i], Category::UserRange | Category::DeviceRange);
+            // What somebody names may be any record of what a thread did.
+            let named = asked.is_some() && matches!(lane.category[i], Category::FrameworkOp | Category::PythonFrame);
+            if !(drawn || named) {
                 continue;
             }
             let name = lane.name[i];
-            let label = labels.entry(name).or_insert_with(|| packs.step_label(trace.strings.get(name)));
+            let label = labels.entry(name).or_insert_with(|| {
+                let text = trace.strings.get(name);
+                match asked {
+                    Some(mark) => is_called(text, mark).then(|| unlabelled(packs, text)),
+                    None => packs.step_label(text),
+                }
+            });
             if let Some(label) = label.clone() {
                 ranges.push(Range { span: Span::new(lane.start[i], lane.end(i)), name, label, on_device });
             }
@@ -193,15 +236,19 @@ fn user_ranges(
         })
         .collect();
     let engine = marks.first()?.label.as_ref()?.engine.clone();
+    let (kind, name) = match asked {
+        Some(mark) => (AnchorKind::Asked, mark.to_owned()),
+        None => (AnchorKind::UserRange, engine),
+    };
     let without_work = (total - marks.len()) as u32;
     let (marks, dropped) = increasing(marks);
     // Engine annotations name the step itself; a generic profiler step may hold many decode steps.
-    let confidence = if marks.iter().any(|m| m.label.as_ref().is_some_and(names_engine_step)) {
+    let confidence = if asked.is_some() || marks.iter().any(|m| m.label.as_ref().is_some_and(names_engine_step)) {
         Confidence::High
     } else {
         Confidence::Medium
     };
-    let anchor = Anchor { kind: AnchorKind::UserRange, name: engine, confidence, without_work: without_work + dropped };
+    let anchor = Anchor { kind, name, confidence, without_work: without_work + dropped };
     Some((anchor, marks))
 }
 

@@ -29,6 +29,8 @@ pub struct Options {
     pub steps: Option<(u32, u32)>,
     /// Only this rank.
     pub rank: Option<u32>,
+    /// Name of the ranges that are the steps; where nobody says it, they are found.
+    pub step_mark: Option<Arc<str>>,
     /// The model that ran, if somebody said it.
     pub model: Option<Arc<ModelShape>>,
 }

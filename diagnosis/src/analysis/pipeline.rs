@@ -129,7 +129,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         let window = |step: &Step| Window { index: step.index, span: step.window, host: step.host };
         let windows: Vec<Window> = rank.counted_steps().map(window).collect();
         let alone = match rank.steps.as_slice() {
-            [step] if rank.anchor.kind == AnchorKind::UserRange => step.host.map(|mark| (step, mark)),
+            [step] if rank.anchor.kind.is_range() => step.host.map(|mark| (step, mark)),
             _ => None,
         };
         let lead = alone.and_then(|(step, mark)| {
@@ -203,7 +203,7 @@ fn analyze_rank(
     Place { rank, process, device }: Place,
     (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
 ) -> (Rank, Segments, Vec<Key>) {
-    let (anchor, marks) = anchor::find(trace, packs, &timeline, process, device);
+    let (anchor, marks) = anchor::find(trace, packs, options.step_mark.as_deref(), &timeline, (process, device));
     let windows = windows(&timeline, &marks, anchor.kind);
     let states = HostStates::build(trace, packs, process, &timeline, labels);
     let explainer = Explainer::new(&timeline, &states);
@@ -296,7 +296,7 @@ fn windows(timeline: &Timeline, marks: &[Mark], kind: AnchorKind) -> Vec<Span> {
             None => {
                 let rest = timeline.ops.get(mark.op..).unwrap_or(&[]);
                 // After several annotated steps, what was launched after the last range is no part of it.
-                let limit = mark.host.filter(|_| kind == AnchorKind::UserRange && i > 0).map(|h| h.end);
+                let limit = mark.host.filter(|_| kind.is_range() && i > 0).map(|h| h.end);
                 let mut own = rest
                     .iter()
                     .filter(|op| limit.is_none_or(|limit| timeline.call(op).is_some_and(|call| call.start < limit)));

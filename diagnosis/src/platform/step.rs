@@ -3,7 +3,7 @@
 use regex::{Captures, Regex};
 
 /// Stage mix of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Prompts only.
@@ -15,6 +15,7 @@ pub enum Stage {
     /// A training step.
     Train,
     /// The annotation does not say.
+    #[default]
     Unknown,
 }
 
@@ -32,7 +33,7 @@ impl Stage {
 }
 
 /// What an annotation says of its step. A count that the text does not hold is absent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepLabel {
     /// Who draws it: `vllm`, `sglang`, `tensorrt_llm`, `torch`, `generic`, …
     pub engine: String,

@@ -86,6 +86,7 @@ pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
             Text::new("a range that the program drew around each step", "程序在每步外绘制的区间")
         }
         AnchorKind::UserRange => Text::new("a range that the engine annotated", "引擎标注的区间"),
+        AnchorKind::Asked => Text::new("the ranges that `--step-mark` names", "`--step-mark` 指定的区间"),
         AnchorKind::TokenReadback => {
             Text::new("the copy by which the host reads the sampled token back", "主机读回采样 token 的拷贝")
         }
