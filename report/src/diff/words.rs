@@ -82,9 +82,13 @@ pub fn caused(own: Cause, ns: Ns) -> Text {
     }
 }
 
-/// What a cause means.
-pub fn cause_meaning(cause: Cause) -> Text {
+/// What a cause means; `published` where ceilings are those of data sheets.
+pub fn cause_meaning(cause: Cause, published: bool) -> Text {
     match cause {
+        Cause::Environment if published => Text::new(
+            "what the hardware can do, by the data sheets of the two devices (published, not measured)",
+            "硬件能力，依据两种设备的数据手册（公布值，非实测）",
+        ),
         Cause::Work => Text::new(
             "more or less of the same work, counted by calls and by the shapes of what they are given",
             "同类工作的多少不同，按调用次数与输入形状计",
@@ -158,9 +162,17 @@ pub fn feature(feature: Feature) -> Text {
     }
 }
 
-/// How a feature was read.
-pub fn reading(reading: Reading) -> Text {
+/// How a feature was read; `one_device` where both sides ran on one kind of device.
+pub fn reading(reading: Reading, one_device: bool) -> Text {
     match reading {
+        Reading::Platform if one_device => Text::new(
+            "Path, settings and kind of device are the same as far as both sides show them: what differs is how fast the same things ran, or how good the kernels are.",
+            "就两侧可见部分而言，路径、设置与设备型号相同：差异来自相同内容的快慢或内核质量。",
+        ),
+        Reading::Path if one_device => Text::new(
+            "The settings are the same as far as both sides state them, the path is another one: part of the difference is mechanism or maturity. The kind of device is the same.",
+            "就两侧声明而言设置相同，但路径不同：部分差异来自机制或成熟度。设备型号相同。",
+        ),
         Reading::Platform => Text::new(
             "Path and settings are the same as far as both sides show them: what differs is the hardware, or how good the kernels are.",
             "就两侧可见部分而言，路径与设置相同：差异来自硬件或内核质量。",
@@ -334,5 +346,22 @@ pub fn plain(about: About) -> Text {
         ),
         About::Work(_) => Text::new("the two did different work", "两者所做的工作不同"),
         About::Field(_) | About::Losses(_) | About::Inflation(_) | About::Lacks(_) => Text::new("", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diagnosis::i18n::Lang;
+
+    use super::*;
+
+    /// K17: "what differs is the hardware" was said of two devices of one kind, and "by probes" of what data sheets say.
+    #[test]
+    fn k17_words_are_those_of_the_pair() {
+        let told = |alike| reading(Reading::Platform, alike).get(Lang::En);
+        assert!(told(false).contains("is the hardware") && !told(true).contains("is the hardware"));
+        assert!(cause_meaning(Cause::Environment, true).get(Lang::En).contains("not measured"));
+        assert!(cause_meaning(Cause::Environment, false).get(Lang::En).contains("by probes"));
+        assert_eq!(caused(Cause::Work, -1).get(Lang::En), "less work");
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn report(report: &ServingReport, lang: Lang) -> Document {
     page.heading(Text::new("The answer", "结论"));
     if report.beside.refused.is_empty() {
         report.beside.pairs.iter().for_each(|pair| answer(&mut page, pair));
+        crossings(&mut page);
     } else {
         page.title(page.get(Text::new(
             "The two may not be compared: nothing here sets one beside the other.",
@@ -63,6 +64,29 @@ pub(super) fn report(report: &ServingReport, lang: Lang) -> Document {
     curves(&mut page);
     alone(&mut page);
     page.out
+}
+
+/// Where the curves of both sides over the load cross.
+fn crossings(page: &mut ServingPage<'_>) {
+    let about = |at: f64| if at >= 10.0 { format!("{at:.0}") } else { format!("{at:.1}") };
+    let told = |(metric, from, to, at): &(Metric, f64, f64, f64)| {
+        page.tell(
+            Text::new(
+                "{metric}: which side is quicker changes between {from} and {to}, at about {at}",
+                "{metric}：较快的一侧在 {from} 与 {to} 之间交替，约在 {at}",
+            ),
+            [
+                ("metric", Value::Raw(metric.name().to_owned())),
+                ("from", Value::Number(*from)),
+                ("to", Value::Number(*to)),
+                ("at", Value::Raw(about(*at))),
+            ],
+        )
+    };
+    let lines: Vec<Inlines> = page.capture.beside.crossings.iter().map(told).collect();
+    if !lines.is_empty() {
+        page.list(lines);
+    }
 }
 
 /// What is said of one load.
@@ -90,13 +114,20 @@ fn answer(page: &mut ServingPage<'_>, pair: &Pair) {
     let shown = [first, after, pair.row(Quantity::Tokens), pair.row(Quantity::Goodput)];
     let mut lines: Vec<Inlines> = shown.into_iter().flatten().map(|row| sentence(page, row)).collect();
     if let Some((whole, part)) = pair.split().filter(|(whole, _)| whole.abs() > 0.0) {
-        lines.push(page.tell(
-            Text::new(
-                "A request takes {whole} longer on B to its last token: {part} of that to the first one, {rest} after it",
-                "请求在 B 上到最后一个 token 多用 {whole}：其中首 token {part}，之后 {rest}",
+        let text = match whole > 0.0 {
+            true => Text::new(
+                "A request takes {whole} longer on B to its last token: {part} to the first one, {rest} after it",
+                "请求在 B 上到最后一个 token 多用 {whole}：首 token {part}，之后 {rest}",
             ),
+            false => Text::new(
+                "A request takes {whole} less on B to its last token: {part} to the first one, {rest} after it",
+                "请求在 B 上到最后一个 token 少用 {whole}：首 token {part}，之后 {rest}",
+            ),
+        };
+        lines.push(page.tell(
+            text,
             [
-                ("whole", Value::Raw(signed(whole))),
+                ("whole", Value::Raw(ms(whole.abs()))),
                 ("part", Value::Raw(signed(part))),
                 ("rest", Value::Raw(signed(whole - part))),
             ],
@@ -234,7 +265,7 @@ fn reasons(page: &mut ServingPage<'_>) {
     }
 }
 
-/// Knees and crossings.
+/// Knees.
 fn curves(page: &mut ServingPage<'_>) {
     let beside = &page.capture.beside;
     let mut lines = Vec::new();
@@ -246,20 +277,6 @@ fn curves(page: &mut ServingPage<'_>) {
                 "{side} 在 {level} 处吞吐与等待的折中最佳（吞吐除以请求时间最大）",
             ),
             [("side", Value::Raw(letter.to_owned())), ("level", Value::Raw(level(load.level(), page.lang)))],
-        ));
-    }
-    for (metric, from, to, at) in &beside.crossings {
-        lines.push(page.tell(
-            Text::new(
-                "{metric}: the curves cross between {from} and {to}, at about {at}",
-                "{metric}：两曲线在 {from} 与 {to} 之间相交，约在 {at}",
-            ),
-            [
-                ("metric", Value::Raw(metric.name().to_owned())),
-                ("from", Value::Number(*from)),
-                ("to", Value::Number(*to)),
-                ("at", Value::Number(*at)),
-            ],
         ));
     }
     if !lines.is_empty() {

@@ -77,7 +77,17 @@ impl Distance {
 
     /// Whether a field means anything for this work: a network without attention has no cache and no prompts.
     pub fn asks(&self, field: &Field) -> bool {
-        !(ATTENDING.contains(&field.key) && self.part(Part::Attention).is_some_and(|own| own.is_nothing()))
+        !(ATTENDING.contains(&field.key)
+            && (self.part(Part::Attention).is_some_and(|own| own.is_nothing()) || self.sees()))
+    }
+
+    /// Whether both convolve as large inputs and neither writes a cache or chooses a token: a network for images, which has no
+    /// prompts however it attends.
+    fn sees(&self) -> bool {
+        let none = [Part::Cache, Part::CacheWidth, Part::Context, Part::Sampling]
+            .iter()
+            .all(|part| self.part(*part).is_none());
+        none && self.equal(Part::Images)
     }
 }
 

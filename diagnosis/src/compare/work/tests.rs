@@ -2,7 +2,7 @@
 
 use model::{Category, Trace, manifest::field};
 
-use super::{Distance, Part, Profile, kernels::Tally};
+use super::{Distance, Part, Parted, Profile, kernels::Tally};
 use crate::{
     analysis::{Analysis, script::Script},
     platform::CanonicalOp,
@@ -86,6 +86,23 @@ fn the_same_work_is_at_no_distance_and_shows_what_nobody_needs_to_declare() {
         assert!(own.shows(field(key).unwrap()), "{key}");
     }
     assert!(own.asks(field("workload.prompt_len").unwrap()) && !own.shows(field("model.name").unwrap()));
+}
+
+/// K17: a classifier of images was asked for the length of its prompts.
+#[test]
+fn k17_a_network_for_images_has_no_prompts() {
+    let parted = |part, value: &str| Parted {
+        part,
+        a: Some(value.to_owned()),
+        b: Some(value.to_owned()),
+        distance: Some(0.0),
+        limit: 0.0,
+    };
+    let asks = |parts: Vec<Parted>| Distance { parts }.asks(field("workload.prompt_len").unwrap());
+    let sees = || vec![parted(Part::Images, "150528"), parted(Part::Attention, "12")];
+    assert!(!asks(sees()));
+    assert!(asks(sees().into_iter().chain([parted(Part::CacheWidth, "1024")]).collect()), "it also writes a cache");
+    assert!(asks(vec![parted(Part::Attention, "12")]));
 }
 
 /// D7: two works were "what must be equal is" once somebody had typed equal words.

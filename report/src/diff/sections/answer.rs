@@ -150,7 +150,7 @@ fn told(page: &DiffPage<'_>, difference: &Difference, term: &Term) -> Inlines {
         Text::new("{by}: {what} ({layer} layer), {a} → {b}", "{by}：{what}（{layer}层），{a} → {b}"),
         [
             ("by", by),
-            ("what", Inlines::name(&term.name)),
+            ("what", place(page, term)),
             ("layer", layer),
             ("a", units::time(a.ns).into()),
             ("b", units::time(b.ns).into()),
@@ -225,6 +225,18 @@ fn told(page: &DiffPage<'_>, difference: &Difference, term: &Term) -> Inlines {
     };
     add(cause);
     line + page.get(Text::new(".", "。"))
+}
+
+/// Where a term lies: its slot, of several the first and how many more there are.
+fn place(page: &DiffPage<'_>, term: &Term) -> Inlines {
+    let several = term.name.split_once(" and ").zip(term.slots.len().checked_sub(1));
+    match several.filter(|((_, rest), more)| *rest == format!("{more} more")) {
+        Some(((first, _), more)) => {
+            let rest = Text::new(" and {n} more", " 及另外 {n} 处");
+            Inlines::name(first) + page.fill(rest, [("n", Value::Count(more as u64))])
+        }
+        None => Inlines::name(&term.name),
+    }
 }
 
 fn owner(name: &str) -> String {

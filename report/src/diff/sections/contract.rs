@@ -8,7 +8,7 @@ use super::{super::words, DiffPage};
 use crate::{
     cells,
     document::{Align, Inlines, Table},
-    inlines,
+    inlines, units,
 };
 use diagnosis::{
     compare::{
@@ -52,6 +52,21 @@ pub(super) fn verdict(page: &mut DiffPage<'_>) {
         ),
     };
     page.title(page.get(sentence));
+    let work = contract.work.as_ref();
+    if let Some((work, grade)) = work.and_then(|work| Some((work, work.comparability()?))) {
+        let shown = work.parts.iter().filter(|own| own.distance.is_some());
+        page.paragraph(page.fill(
+            Text::new(
+                "Comparability of the work, as both traces show it: {grade} of 1 ({n} parts compared, {other} of them other work).",
+                "两侧采集所示工作的可比度：{grade}（满分 1；比较了 {n} 项，其中 {other} 项工作不同）。",
+            ),
+            [
+                ("grade", Value::Raw(units::number(grade))),
+                ("n", Value::Count(shown.count() as u64)),
+                ("other", Value::Count(work.differing().count() as u64)),
+            ],
+        ));
+    }
 }
 
 /// The verdict claim by claim.

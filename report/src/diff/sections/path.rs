@@ -17,7 +17,9 @@ const VALUE: usize = 60;
 pub(super) fn write(page: &mut DiffPage<'_>, difference: &Difference) {
     page.heading(Text::new("Another path, or only other settings?", "路径不同，还是只是设置不同？"));
     let signatures = &difference.signatures;
-    page.paragraph(page.get(words::reading(signatures.reading())));
+    let devices = page.capture.heads.each_ref().map(|head| head.device.as_deref());
+    let alike = devices[0].is_some() && devices[0] == devices[1];
+    page.paragraph(page.get(words::reading(signatures.reading(), alike)));
     let path: Vec<(Inlines, &Trait<_>)> =
         signatures.path.iter().map(|t| (page.get(words::feature(t.key)), t)).collect();
     table(page, Text::new("The path", "路径"), &path);

@@ -80,7 +80,8 @@ fn by_cause(page: &mut DiffPage<'_>, difference: &Difference) {
     for (cause, ns) in waterfall.causes() {
         let unexplained = cause == Cause::Unexplained;
         if ns != 0 || unexplained {
-            let words = [words::caused(cause, ns), words::cause_meaning(cause)].map(|text| page.get(text));
+            let words = [words::caused(cause, ns), words::cause_meaning(cause, waterfall.setup.ceilings.published)]
+                .map(|text| page.get(text));
             let [name, meaning] = words;
             table.row(cells![name, meaning, signed(ns)]);
         }
