@@ -91,6 +91,7 @@ impl RankPart {
             workload: main.and_then(|class| workload::of(analysis, rank, class)),
             copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
+            only_collectives: rank.timeline.collectives_only,
         }
     }
 }

@@ -185,6 +185,8 @@ pub struct RankPart {
     pub copies: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.
     pub collectives: (u64, u64),
+    /// Nothing but its collectives was recorded: what it computed and what its host did is not known.
+    pub only_collectives: bool,
 }
 
 /// Steps of one kind.

@@ -181,6 +181,32 @@ fn ranks_of_which_only_sums_are_there_are_told() {
     assert!(report.document(Lang::En).markdown().contains("none with device work"));
 }
 
+/// What a rank of sums computed stood as operator 0.0 in the table of ranks, below the sums that said how much it was.
+#[test]
+fn a_rank_of_sums_has_what_its_sums_say_and_no_zero() {
+    let mut report = sample::report(false);
+    let capture = &mut report.captures[0];
+    let mut other = capture.ranks[0].clone();
+    (other.rank, other.only_collectives) = (1, true);
+    other.classes.truncate(1);
+    capture.ranks.push(other);
+    let row = |report: &Report| {
+        let text = report.document(Lang::En).markdown();
+        let (_, table) = text.split_once("**Other classes and ranks").unwrap();
+        let row = table.lines().find(|line| line.starts_with("|    1 |")).unwrap();
+        row.split('|').skip(4).map(|cell| cell.trim().replace('\u{202f}', " ")).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&report)[..5], ["8 000.0", "–", "1 000.0", "1 000.0", "10 000.0"], "8, 1 and 1 ms per step");
+    assert_eq!(json_of(&report)["attribution"][2]["only_collectives"], true);
+    report.captures[0].job_sums.ranks.clear();
+    assert_eq!(row(&report)[..2], ["–", "–"], "nobody knows");
+    report.captures[0].ranks.remove(0);
+    let text = report.document(Lang::En).markdown();
+    let operator = text.lines().find(|line| line.starts_with("| operator ")).unwrap();
+    assert_eq!(operator.matches(" – |").count(), 2, "{operator}");
+    assert!(text.contains("Of rank 1 only collectives were kept") && !text.contains("steps that count ("), "{text}");
+}
+
 #[test]
 fn the_gravest_capture_leads() {
     let mut report = sample::report(false);

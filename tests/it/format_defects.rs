@@ -59,6 +59,17 @@ fn d1_transfer_is_no_wait_and_the_uneven_stage_of_a_pipeline_has_a_name() {
     assert!(diagnosis.findings.iter().any(|finding| finding.rule == "CM-15"));
 }
 
+/// Ranks of sums had operator 0.0 and steps of 722.8 and 796.1 ms above sums that say 230.9, 401.1, 809.4 and 810.2.
+#[test]
+#[ignore = "needs STRATO_CORPUS, the folder of real captures"]
+fn ranks_of_sums_stand_in_the_table_as_their_sums_say() {
+    let page = said(MEGATRON, &[]).replace('\u{202f}', " ");
+    for row in ["| `train`             |          1 | 230 903.7 |       – |", "1 | 401 131.7 |       – |"] {
+        assert!(page.contains(row), "{row}\n{page}");
+    }
+    assert!(!page.contains("sums cannot prove it") && page.contains("Of rank 3 only its collectives were kept"));
+}
+
 #[test]
 #[ignore = "needs STRATO_CORPUS, the folder of real captures"]
 fn d2_what_is_gained_is_at_most_what_is_removed() {

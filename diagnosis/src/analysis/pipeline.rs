@@ -114,10 +114,13 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let mut job = matching::run(trace, &timelines, &splits);
     let mut cuts = job.settle(trace, &timelines, &mut splits);
     let mut labels = Labels::default();
+    // What a rank does of which only collectives were kept, the others of its job tell.
+    let trains = timelines.iter().any(|timeline| timeline.collectives_only)
+        && places.iter().any(|place| training::is_training(trace, place.process));
     let (mut ranks, mut segments, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for (((place, timeline), split), cuts) in places.into_iter().zip(timelines).zip(splits).zip(&mut cuts) {
         let (rank, parts, own) =
-            analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)));
+            analyze_rank(trace, packs, options, &mut labels, place, (timeline, split, std::mem::take(cuts)), trains);
         ranks.push(rank);
         segments.push(parts);
         keys.extend(own);
@@ -202,6 +205,7 @@ fn analyze_rank(
     labels: &mut Labels,
     Place { rank, process, device }: Place,
     (timeline, collectives, cuts): (Timeline, Split, Vec<Ns>),
+    trains: bool,
 ) -> (Rank, Segments, Vec<Key>) {
     let (anchor, marks) = anchor::find(trace, packs, options.step_mark.as_deref(), &timeline, (process, device));
     let windows = windows(&timeline, &marks, anchor.kind);
@@ -209,6 +213,7 @@ fn analyze_rank(
     let explainer = Explainer::new(&timeline, &states);
     let attribution = attribution::attribute(trace, &timeline, &collectives, &explainer, &windows, cuts);
     let usual = match () {
+        () if timeline.collectives_only && trains => Stage::Train,
         () if training::is_training(trace, process) => Stage::Train,
         () if scheduler::only_decodes(trace, process) => Stage::Decode,
         () => Stage::Unknown,

@@ -190,6 +190,8 @@ fn graph_mode(ops: &[DeviceOp], timeline: &Timeline, mark: &Mark) -> GraphMode {
             GraphMode::Full
         }
         () if all > 0 || unseen() => GraphMode::Piecewise,
+        // What else ran, and how, was not recorded.
+        () if timeline.collectives_only => GraphMode::Unknown,
         () => GraphMode::Eager,
     }
 }

@@ -19,6 +19,9 @@ pub(super) struct Attribution {
     class: String,
     rank: u32,
     simulated: bool,
+    /// Of the rank only its collectives were kept: the 0 of what it computed and of what its host did is not known.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    only_collectives: bool,
     /// Steps that count.
     steps: usize,
     window_ns: i64,
@@ -97,6 +100,7 @@ pub(super) fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution
                 class: plain(&class.key),
                 rank: rank.rank,
                 simulated: capture.simulated,
+                only_collectives: rank.only_collectives,
                 steps: class.used,
                 window_ns: class.total,
                 layers: Layer::ALL.into_iter().map(Layer::key).zip(class.layers()).collect(),

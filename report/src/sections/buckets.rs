@@ -13,6 +13,12 @@ pub const WAIT_OF_ONE_RANK: Text = Text::new(
     "等待其他 rank：由剖析器记录，或按同类中最快的集合通信估计",
 );
 
+/// What `unseen` means of a rank of which only collectives were kept.
+pub const UNSEEN_BETWEEN_COLLECTIVES: Text = Text::new(
+    "between its collectives: what the rank computed and what its host did was not recorded",
+    "集合通信之间：该 rank 的计算与主机活动未被记录",
+);
+
 /// What a bucket means, from its name.
 pub fn meaning(name: &str) -> Text {
     match name {

@@ -1,6 +1,6 @@
 //! What several ranks tell together: who is missing, waits with what caused them, and how far the clocks can be trusted.
 
-use model::Ns;
+use model::{Ns, StepPart};
 
 use super::{Page, words};
 use crate::{
@@ -140,6 +140,31 @@ fn causes(page: &mut Page<'_>, class: &ClassPart, moved: &Moved) {
     }
     if !table.is_empty() {
         page.table(page.get(Text::new("What this rank waited for", "该 rank 在等待什么")), table);
+    }
+    let mut of_sums: Vec<u32> = moved.causes.iter().filter(|(.., ns)| *ns > 0).map(|(rank, ..)| *rank).collect();
+    of_sums.sort_unstable();
+    of_sums.dedup();
+    for rank in page.capture.ranks.iter().filter(|of| of.only_collectives && of_sums.contains(&of.rank)) {
+        let total = page.capture.job_sums.ranks.iter().find(|total| total.rank == rank.rank);
+        let part = |part| total.and_then(|total| total.mean(part));
+        let sums = part(StepPart::Computing).zip(part(StepPart::Free));
+        let text = match sums {
+            Some(_) => Text::new(
+                "Of rank {rank} only its collectives were kept: `unseen` is what it did between them. By the sums of its steps it computes for {computing} and is free for {free} of each.",
+                "rank {rank} 只保留了集合通信：`unseen` 是其间的活动。按其步内合计，每步计算 {computing}，空闲 {free}。",
+            ),
+            None => Text::new(
+                "Of rank {rank} only its collectives were kept: `unseen` is what it did between them, which nothing here divides.",
+                "rank {rank} 只保留了集合通信：`unseen` 是其间的活动，无从细分。",
+            ),
+        };
+        let (computing, free) = sums.unwrap_or_default();
+        let args = [
+            ("rank", Value::Count(u64::from(rank.rank))),
+            ("computing", Value::Ns(computing)),
+            ("free", Value::Ns(free)),
+        ];
+        page.paragraph(page.fill(text, args));
     }
 }
 

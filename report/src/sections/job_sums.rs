@@ -32,6 +32,21 @@ const COLUMNS: [(StepPart, Text); 8] = [
     (StepPart::Wait, Text::new("wait in collectives", "集合通信中的等待")),
 ];
 
+/// What the sums are, where nothing of the ranks has times.
+const ALONE: Text = Text::new(
+    "These are sums that another tool made. Computing, exposed communication and free fill a rank's step; the bubble is part of the exposed communication. \
+     Times in collectives may run side by side, and neither they nor sums over ranks say anything of wall time (CP-07). Which operation or call a sum is made of, and who waited for whom, needs the captures of the ranks.",
+    "这些是其他工具给出的总和。计算、未掩盖通信与空闲三者填满一个 rank 的一步；气泡属于未掩盖通信。\
+     集合通信中的时间可能并行，这些时间以及跨 rank 的总和都不能说明墙钟时间（CP-07）。总和由哪些算子或调用构成、谁在等谁，需要各 rank 的采集。",
+);
+/// The same, where their collectives have times.
+const JOINED: Text = Text::new(
+    "These are sums that another tool made. Computing, exposed communication and free fill a rank's step; the bubble is part of the exposed communication. \
+     Times in collectives may run side by side, and neither they nor sums over ranks say anything of wall time (CP-07). Who waited for whom follows from the times of the collectives and stands above; which operation or call a sum is made of needs the captures of these ranks.",
+    "这些是其他工具给出的总和。计算、未掩盖通信与空闲三者填满一个 rank 的一步；气泡属于未掩盖通信。\
+     集合通信中的时间可能并行，这些时间以及跨 rank 的总和都不能说明墙钟时间（CP-07）。谁在等谁由集合通信的时间得出，见上文；总和由哪些算子或调用构成，需要这些 rank 的采集。",
+);
+
 /// Writes what is known of ranks and links.
 pub(super) fn write(page: &mut Page<'_>) {
     let totals = &page.capture.job_sums;
@@ -39,15 +54,15 @@ pub(super) fn write(page: &mut Page<'_>) {
         return;
     }
     page.heading(Text::new("Ranks and links without a timeline", "没有时间线的 rank 与链路"));
-    page.paragraph(page.get(Text::new(
-        "These are sums that another tool made. Computing, exposed communication and free fill a rank's step; the bubble is part of the exposed communication. \
-         Times in collectives may run side by side, and neither they nor sums over ranks say anything of wall time (CP-07). Which operation or call a sum is made of, and who waited for whom, needs the captures of the ranks.",
-        "这些是其他工具给出的总和。计算、未掩盖通信与空闲三者填满一个 rank 的一步；气泡属于未掩盖通信。\
-         集合通信中的时间可能并行，这些时间以及跨 rank 的总和都不能说明墙钟时间（CP-07）。总和由哪些算子或调用构成、谁在等谁，需要各 rank 的采集。",
-    )));
+    page.paragraph(page.get(if are_joined(page) { JOINED } else { ALONE }));
     ranks(page, &totals.ranks);
     links(page, &totals.links);
     observations(page);
+}
+
+/// Whether the collectives of these ranks are known with their times and were joined with those of others.
+fn are_joined(page: &Page<'_>) -> bool {
+    page.capture.job.is_some() && page.capture.ranks.iter().any(|rank| rank.only_collectives)
 }
 
 /// Whether the sums are those of the links of ranks whose steps the capture holds itself.
@@ -136,7 +151,12 @@ fn observations(page: &mut Page<'_>) {
     let mut items = Vec::new();
     for slowest in &totals.slowest_ranks {
         let excess = (slowest.own - slowest.least) as f64 / slowest.least.max(1) as f64;
-        let text = if excess > EVEN {
+        let text = if excess > EVEN && are_joined(page) {
+            Text::new(
+                "rank {rank} is the slowest of {n}: it computes or idles {own} per step, {excess} longer than the fastest one ({least}).",
+                "{n} 个 rank 中 rank {rank} 最慢：每步计算与空闲共 {own}，比最快者（{least}）长 {excess}。",
+            )
+        } else if excess > EVEN {
             Text::new(
                 "rank {rank} is the slowest of {n}: it computes or idles {own} per step, {excess} longer than the fastest one ({least}). The others may be waiting for it; sums cannot prove it.",
                 "{n} 个 rank 中 rank {rank} 最慢：每步计算与空闲共 {own}，比最快者（{least}）长 {excess}。其他 rank 可能在等它，但总和无法证明。",
@@ -148,7 +168,13 @@ fn observations(page: &mut Page<'_>) {
             )
         };
         let stage = slowest.stage.map_or_else(
-            || page.get(Text::new("All ranks: ", "全部 rank：")),
+            || {
+                page.get(if are_joined(page) {
+                    Text::new("These ranks: ", "这些 rank：")
+                } else {
+                    Text::new("All ranks: ", "全部 rank：")
+                })
+            },
             |stage| page.fill(Text::new("Stage {n}: ", "流水级 {n}："), [("n", Value::Count(stage.into()))]),
         );
         let filled = page.fill(

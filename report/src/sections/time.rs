@@ -1,5 +1,7 @@
 //! Where the time went: every nanosecond of the steps that count has one bucket and one layer, so both tables add up.
 
+use model::{Ns, StepPart};
+
 use super::{Page, buckets, job, words};
 use crate::{
     cells,
@@ -28,6 +30,10 @@ pub(super) fn write(page: &mut Page<'_>) {
     };
     let about = page.fill(
         match page.is_window() {
+            _ if rank.only_collectives => Text::new(
+                "Of rank {rank} only collectives were kept: the tables are about the time from its first to its last one, mean over {n}, {ns} in all. What it does between them was not recorded.",
+                "rank {rank} 只保留了集合通信：以下各表针对其首个到最后一个集合通信之间的时间，取 {n} 个的平均值，合计 {ns}。其间的活动未被记录。",
+            ),
             true if rank.outside[0] > 0 => Text::new(
                 "The tables are about {class} of rank {rank}: one window of {ns} from the start of the first device operation after loading and warm-up to the end of the last, because no steps were found.",
                 "以下各表针对 rank {rank} 的 {class}：未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口，长 {ns}。",
@@ -49,9 +55,9 @@ pub(super) fn write(page: &mut Page<'_>) {
         ],
     );
     page.paragraph(about);
-    layers(page, class);
+    layers(page, rank, class);
     job::reassigned(page, class);
-    by_bucket(page, class);
+    by_bucket(page, rank, class);
     idle(page, class);
     shadow(page, class);
     if rank.collectives.1 > 0 {
@@ -64,6 +70,15 @@ pub(super) fn write(page: &mut Page<'_>) {
         ));
     }
     others(page);
+}
+
+/// What stands for a number that nobody recorded.
+const UNKNOWN: &str = "–";
+
+/// Whether a capture can say how much of a rank's time a layer takes: of one of which only collectives were kept nobody knows
+/// what it computed and what its host did.
+fn is_known(rank: &RankPart, layer: Layer) -> bool {
+    !rank.only_collectives || matches!(layer, Layer::Communication | Layer::Measurement)
 }
 
 /// Mean per step and share of the class, each rounded by itself.
@@ -81,7 +96,7 @@ fn sum_row(page: &Page<'_>, class: &ClassPart) -> [Inlines; 3] {
     [inlines![sum, " = ", units::exact_ns(class.total), steps], Inlines::strong(mean), Inlines::strong("100.0 %")]
 }
 
-fn layers(page: &mut Page<'_>, class: &ClassPart) {
+fn layers(page: &mut Page<'_>, rank: &RankPart, class: &ClassPart) {
     let mut table = Table::new([
         (page.get(Text::new("layer", "层")), Align::Left),
         (page.get(Text::new("what it holds", "含义")), Align::Left),
@@ -89,7 +104,10 @@ fn layers(page: &mut Page<'_>, class: &ClassPart) {
         (page.get(Text::new("share", "占比")), Align::Right),
     ]);
     for (layer, ns) in Layer::ALL.into_iter().zip(class.layers()) {
-        let [mean, share] = shown(ns, class);
+        let [mean, share] = match is_known(rank, layer) {
+            true => shown(ns, class),
+            false => [UNKNOWN, UNKNOWN].map(str::to_owned),
+        };
         table.row(cells![page.get(words::layer(layer)), page.get(words::layer_meaning(layer)), mean, share]);
     }
     let [sum, mean, share] = sum_row(page, class);
@@ -97,7 +115,7 @@ fn layers(page: &mut Page<'_>, class: &ClassPart) {
     page.table(page.get(Text::new("By layer", "按层")), table);
 }
 
-fn by_bucket(page: &mut Page<'_>, class: &ClassPart) {
+fn by_bucket(page: &mut Page<'_>, rank: &RankPart, class: &ClassPart) {
     let mut table = Table::new([
         (page.get(Text::new("bucket", "分类")), Align::Left),
         (page.get(Text::new("meaning", "含义")), Align::Left),
@@ -112,6 +130,7 @@ fn by_bucket(page: &mut Page<'_>, class: &ClassPart) {
         let meaning = page.get(match row.name.as_str() {
             "comm.transfer" if page.capture.ranks.len() < 2 => buckets::TRANSFER_OF_ONE_RANK,
             "comm.wait" if page.capture.ranks.len() < 2 => buckets::WAIT_OF_ONE_RANK,
+            "unseen" if rank.only_collectives => buckets::UNSEEN_BETWEEN_COLLECTIVES,
             name => buckets::meaning(name),
         });
         table.row(cells![Inlines::name(&row.name), meaning, page.get(words::layer(row.layer)), mean, share]);
@@ -201,11 +220,44 @@ fn others(page: &mut Page<'_>) {
         (page.get(words::layer(Layer::Measurement)), Align::Right),
         (page.get(Text::new("sum", "合计")), Align::Right),
     ]);
+    let mut summed = false;
     for (rank, class) in rest {
-        let means = class.layers().into_iter().chain([class.total]);
-        let layers = means.map(|ns| units::tenths(units::mean_tenths(ns, class.used)));
         let head = cells![rank.rank.to_string(), Inlines::name(&class.key), units::count(class.used as u64)];
-        table.row(head.into_iter().chain(layers.map(Inlines::from)));
+        let cells = of_sums(page, rank).unwrap_or_else(|| of_class(rank, class));
+        summed |= rank.only_collectives;
+        table.row(head.into_iter().chain(cells.map(Inlines::from)));
     }
     page.table(page.get(Text::new("Other classes and ranks, µs per step", "其他类别与 rank，µs/步")), table);
+    if summed {
+        page.paragraph(page.get(Text::new(
+            "Where only the collectives of a rank were kept, its row is what the profiler summed of its steps: computing, exposed communication and free time; without such sums it is the time from its first collective to its last one. – was not recorded.",
+            "只保留了集合通信的 rank：其行为剖析器对各步的合计（计算、未掩盖通信与空闲）；没有此类合计时，为首个到最后一个集合通信之间的时间。– 表示未记录。",
+        )));
+    }
+}
+
+/// The layers and the whole of a class, per step.
+fn of_class(rank: &RankPart, class: &ClassPart) -> [String; 5] {
+    let [operator, runtime, communication, measurement] = class.layers();
+    let mean = |ns| units::tenths(units::mean_tenths(ns, class.used));
+    let layer = |layer, ns| if is_known(rank, layer) { mean(ns) } else { UNKNOWN.to_owned() };
+    [
+        layer(Layer::Operator, operator),
+        layer(Layer::Runtime, runtime),
+        layer(Layer::Communication, communication),
+        layer(Layer::Measurement, measurement),
+        mean(class.total),
+    ]
+}
+
+/// The same of a rank of which only collectives were kept, from the sums of its whole steps.
+fn of_sums(page: &Page<'_>, rank: &RankPart) -> Option<[String; 5]> {
+    let mut totals = page.capture.job_sums.ranks.iter().filter(|_| rank.only_collectives);
+    let total = totals.find(|total| total.rank == rank.rank)?;
+    let [computing, exposed, free] =
+        [StepPart::Computing, StepPart::ExposedCommunication, StepPart::Free].map(|part| total.mean(part));
+    let (computing, exposed, free) = (computing?, exposed?, free?);
+    let mean = |ns: Ns| units::tenths(units::mean_tenths(ns, 1));
+    let step = computing.checked_add(exposed)?.checked_add(free)?;
+    Some([mean(computing), UNKNOWN.to_owned(), mean(exposed), mean(free), mean(step)])
 }

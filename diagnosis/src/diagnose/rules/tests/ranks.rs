@@ -72,6 +72,19 @@ fn cm01_names_a_rank_of_which_only_collectives_were_recorded() {
     assert!(run(0).is_empty());
 }
 
+/// The headline said that no step counts, above tables that are the mean over the steps that count.
+#[test]
+fn one_rank_of_which_only_collectives_were_recorded_is_said_to_be_that() {
+    let mut s = Script::default();
+    s.rank(1);
+    for step in 0..4 {
+        let t = us(300) * step;
+        s.exchange_alone(("allReduce", "hcom_allReduce", 65_536), ("g", 2), Some(step), (t, t + us(100)));
+    }
+    let said = diagnosis(&s.analyze()).verdict.headline.render(Lang::En, |value| format!("{value:?}"));
+    assert!(said.starts_with("Of rank Count(1) only collectives were recorded"), "{said}");
+}
+
 #[test]
 fn cm01_is_silent_where_lateness_is_nobodys() {
     let even = |rank, c| (us(60), us(5) + 100 * noise(rank, c, 3) as Ns);

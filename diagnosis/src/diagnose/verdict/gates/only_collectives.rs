@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use model::Ns;
+use model::{Ns, StepPart};
 
 use super::{Case, Ruling};
 use crate::{
@@ -14,6 +14,16 @@ use crate::{
 const SENTENCE: Text = Text::new(
     "Only collectives were recorded, of {n} ranks: the ranks are inside them for {share} of their time.{late} What a rank does between its collectives is not in the capture, so no layer can be blamed: record its kernels and its host.",
     "仅记录了 {n} 个 rank 的集合通信：各 rank 有 {share} 的时间处于其中。{late}采集中没有 rank 在集合通信之间所做的工作，因此无法判定瓶颈层：请同时采集其内核与主机。",
+);
+/// The same of one rank.
+const ALONE: Text = Text::new(
+    "Of rank {rank} only collectives were recorded: it is inside them for {share} of the time from its first to its last one.{own} What it does between its collectives is not in the capture, so no layer can be blamed: record its kernels and its host.",
+    "rank {rank} 只记录了集合通信：在其首个到最后一个集合通信之间，有 {share} 的时间处于其中。{own}采集中没有其在集合通信之间所做的工作，因此无法判定瓶颈层：请同时采集其内核与主机。",
+);
+/// What the sums of its steps say of it.
+const STEP: Text = Text::new(
+    " By the sums of its steps one takes {step}: it computes for {computing}, communicates and does not compute for {exposed}, and is free for {free}.",
+    "按其步内合计，每步 {step}：计算 {computing}，未掩盖通信 {exposed}，空闲 {free}。",
 );
 /// For whom the others wait.
 const LATE: Text = Text::new(
@@ -33,7 +43,7 @@ const ALSO: f64 = 0.2;
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     let analysis = case.cx.analysis;
     let ranks = &analysis.ranks;
-    if ranks.len() < 2 || !ranks.iter().all(|rank| rank.timeline.collectives_only) {
+    if ranks.is_empty() || !ranks.iter().all(|rank| rank.timeline.collectives_only) {
         return None;
     }
     let classes = || ranks.iter().filter_map(|rank| rank.main_class());
@@ -46,9 +56,15 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if all <= 0 {
         return None;
     }
+    let share = Value::Share(inside as f64 / all as f64);
+    if let [rank] = &ranks[..] {
+        let own = step(case, rank.rank).unwrap_or(Value::Text(Text::new("", "")));
+        let args = [("rank", Value::Count(u64::from(rank.rank))), ("share", share), ("own", own)];
+        return Some(Ruling::undecided(Message::new(ALONE, args), []));
+    }
     let args = [
         ("n", Value::Count(ranks.len() as u64)),
-        ("share", Value::Share(inside as f64 / all as f64)),
+        ("share", share),
         ("late", late(case).unwrap_or(Value::Text(Text::new("", "")))),
     ];
     Some(Ruling::undecided(Message::new(SENTENCE, args), []))
@@ -91,4 +107,20 @@ fn own(case: &Case<'_>, rank: u32) -> Option<Value> {
     let its = totals.ranks.iter().find(|total| total.rank == rank).and_then(own)?;
     let args = [("own", Value::Ns(its)), ("least", Value::Ns(least))];
     (its > least).then(|| Message::new(OWN, args).within())
+}
+
+/// What a step of a rank consists of, by the sums of its steps.
+fn step(case: &Case<'_>, rank: u32) -> Option<Value> {
+    let totals = JobTotals::of(case.cx.trace);
+    let total = totals.ranks.iter().find(|total| total.rank == rank)?;
+    let computing = total.mean(StepPart::Computing)?;
+    let exposed = total.mean(StepPart::ExposedCommunication)?;
+    let free = total.mean(StepPart::Free)?;
+    let args = [
+        ("step", Value::Ns(computing.checked_add(exposed)?.checked_add(free)?)),
+        ("computing", Value::Ns(computing)),
+        ("exposed", Value::Ns(exposed)),
+        ("free", Value::Ns(free)),
+    ];
+    Some(Message::new(STEP, args).within())
 }
