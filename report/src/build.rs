@@ -90,6 +90,7 @@ impl RankPart {
             awaited: awaited(trace, rank).filter(|(_, ns)| *ns > 2 * outside(rank)[0]),
             workload: main.and_then(|class| workload::of(analysis, rank, class)),
             copies: main.map(|class| work::copies(trace, rank, class)).unwrap_or_default(),
+            untraced: main.map(|class| work::untraced(trace, rank, class)).unwrap_or_default(),
             collectives: (rank.collectives.instances, rank.collectives.estimated),
             only_collectives: rank.timeline.collectives_only,
         }

@@ -183,6 +183,9 @@ pub struct RankPart {
     pub workload: Option<WorkloadPart>,
     /// Copies of the main class by direction.
     pub copies: Vec<Copies>,
+    /// Blocking copies of the main class by direction, where the capture holds their calls and no copy: the time is that of the
+    /// calls.
+    pub untraced: Vec<Copies>,
     /// Collectives seen, and those whose transfer had to be estimated.
     pub collectives: (u64, u64),
     /// Nothing but its collectives was recorded: what it computed and what its host did is not known.

@@ -295,6 +295,7 @@ fn rank() -> RankPart {
         outside: [3_000_000, 0],
         awaited: Some(("cudaMemcpy".to_owned(), 9_000_000)),
         copies: vec![Copies { name: "copy.h2d", count: 3, bytes: 3 << 20, time: 150_000 }],
+        untraced: Vec::new(),
         collectives: (6, 2),
         only_collectives: false,
     }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::model::Copies;
 use diagnosis::{
-    analysis::{Analysis, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive},
+    analysis::{Analysis, Call, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive, timeline},
     compare::{
         align::{Alignment, Part, Placer, Reader},
         chosen::Chosen,
@@ -123,6 +123,31 @@ pub fn copies(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
     found.into_iter().map(|(_, copies)| copies).collect()
 }
 
+/// Blocking copies that only their calls tell of and that say their bytes, by direction and size, over the steps that count, those that
+/// take longest first. Of a call the time counts after what the device still had to do when it began.
+pub fn untraced(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
+    let mut found: BTreeMap<(CopyDir, i64), Copies> = BTreeMap::new();
+    let counts =
+        |call: &Call| rank.steady_steps(class).any(|step| call.start < step.window.end && step.window.start < call.end);
+    for call in rank.timeline.untraced_copies().filter(|call| counts(call)) {
+        let said =
+            trace.locate(call.slice).and_then(|(track, row)| trace.detail(trace.lanes.get(track.0 as usize)?, row));
+        let Some(Detail::Copy(detail)) = said else { continue };
+        let Some(bytes) = detail.bytes else { continue };
+        let dir = detail.direction.map_or(CopyDir::Unknown, |name| timeline::direction(trace.strings.get(name)));
+        let begun = rank.timeline.ops.partition_point(|op| op.start < call.end);
+        let busy = rank.timeline.ops.get(..begun).and_then(|ops| ops.iter().map(|op| op.end).max());
+        let none = || Copies { name: dir.name(), count: 0, bytes: 0, time: 0 };
+        let sum = found.entry((dir, bytes)).or_insert_with(none);
+        sum.count += 1;
+        sum.bytes = sum.bytes.saturating_add(bytes);
+        sum.time = sum.time.saturating_add((call.end - busy.unwrap_or(call.start).max(call.start)).max(0));
+    }
+    let mut found: Vec<Copies> = found.into_values().collect();
+    found.sort_by_key(|copies| Reverse(copies.time));
+    found
+}
+
 /// Operations of one name while they are counted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
@@ -233,6 +258,32 @@ mod tests {
         assert_eq!(rows.iter().map(|w| w.busy).sum::<Ns>(), 190);
         assert_eq!(rows.last().map(|w| (w.name.as_str(), w.count, w.idle)), Some(("", 8, 8)));
     }
+
+    /// A copy of 4 MiB in 12.5 ms was a copy of no direction and no rate that nothing recorded owned.
+    #[test]
+    fn a_blocking_copy_without_a_record_is_what_its_call_says() {
+        let mut script = Script::default();
+        script.launch((0, 5_000), "gemm_nt", (10_000, 50_000));
+        script.copy_call("hipMemcpy", (20_000, 12_550_000), "HtoD", 4 << 20);
+        script.launch((12_560_000, 12_565_000), "gemm_nt", (12_570_000, 12_600_000));
+        let (trace, analysis) = script.analyze();
+        let rank = &analysis.ranks[0];
+        let class = rank.main_class().unwrap();
+        let expected = Copies { name: "copy.h2d", count: 1, bytes: 4 << 20, time: 12_500_000 };
+        assert_eq!(untraced(&trace, rank, class), [expected], "after the kernel that ran when it began");
+        let bucket = |name: &str| -> Ns {
+            class
+                .buckets
+                .iter()
+                .filter(|(bucket, _)| bucket.name(&analysis.host_labels) == name)
+                .map(|(_, ns)| ns)
+                .sum()
+        };
+        assert_eq!((bucket("copy.h2d"), bucket("copy.unknown")), (12_500_000, 0));
+        let owner = analysis.ranks[0].owners.groups.iter().max_by_key(|group| group.ns).unwrap();
+        assert!(owner.owner.is_some_and(|name| trace.strings.get(name) == "hipMemcpy"));
+    }
+
     /// Six layers of a norm and a product; in the first another kernel stands where the product is.
     #[test]
     fn a_slot_counts_all_layers_and_shows_the_kernel_with_the_most_time() {

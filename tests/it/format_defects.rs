@@ -268,8 +268,12 @@ fn d10_the_inside_of_a_copy_is_no_return_from_a_wait() {
     let captures = all("rocprof/bmm-rocpd");
     let (_, analysis, _) = captures.iter().find(|(trace, ..)| trace.source.contains("15_results")).unwrap();
     // hipMemcpy of 4 194 304 bytes, 12.5 ms, which was called the host's way back from a wait.
-    let [tail, copy] = ["rt.sync_tail", "copy.unknown"].map(|name| per_step(analysis, 0, |bucket| bucket == name));
+    let [tail, copy] = ["rt.sync_tail", "copy.h2d"].map(|name| per_step(analysis, 0, |bucket| bucket == name));
     assert!(tail < 2_000_000 && copy > 12_000_000, "{tail} {copy}");
+    // What the arguments of the call say, with the rate that follows.
+    let page = said("rocprof/bmm-rocpd/15_results.db", &[]);
+    assert!(page.contains("Copies were not traced") && page.contains("`copy.h2d`: 1, 4.0 MiB in "), "{page}");
+    assert!(page.contains("| `hipMemcpy`"), "{page}");
 }
 
 #[test]

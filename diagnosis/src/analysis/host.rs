@@ -1,13 +1,13 @@
 //! What each host thread was doing: a partition of its time into states, the strongest state first.
 
-use model::{Category, Ns, ProcessId, SliceId, Span, StringId, Trace, TrackId};
+use model::{Category, Detail, Ns, ProcessId, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     bucket::{Bucket, CopyDir, HostLabel},
     spans::union,
     task_queue::TaskQueue,
-    timeline::{Call, OpKind, Timeline},
+    timeline::{self, Call, Timeline},
 };
 use crate::platform::{HostCall, Packs};
 
@@ -23,7 +23,7 @@ pub enum State {
     /// Blocked in a synchronisation or copy.
     Sync,
     /// Blocked in a copy of which the capture, that has no copies, holds no record: the device copies meanwhile.
-    Copy,
+    Copy(CopyDir),
     /// Garbage collection.
     Gc,
     /// Taken off the processor.
@@ -109,13 +109,16 @@ impl HostStates {
         };
         let mut classes = Classes { packs, cache: FxHashMap::default() };
         let blocking: FxHashSet<SliceId> = timeline.calls.iter().filter(|c| c.blocking).map(|c| c.slice).collect();
-        // Where copies are recorded, a copy call without one moved nothing on the device.
-        let traced = timeline.ops.iter().any(|op| matches!(op.kind, OpKind::Copy(_)));
-        let copies = |call: &&Call| !traced && call.ops == 0 && call.kind == HostCall::CopySync;
-        let unseen: FxHashSet<SliceId> = timeline.calls.iter().filter(copies).map(|c| c.slice).collect();
-        let waits = |id: SliceId| match () {
-            () if unseen.contains(&id) => Some(State::Copy),
-            () => blocking.contains(&id).then_some(State::Sync),
+        let direction = |call: &Call| {
+            let (track, row) = trace.locate(call.slice)?;
+            let Detail::Copy(copy) = trace.detail(trace.lanes.get(track.0 as usize)?, row)? else { return None };
+            copy.direction.map(|name| timeline::direction(trace.strings.get(name)))
+        };
+        let unseen: FxHashMap<SliceId, CopyDir> =
+            timeline.untraced_copies().map(|c| (c.slice, direction(c).unwrap_or(CopyDir::Unknown))).collect();
+        let waits = |id: SliceId| match unseen.get(&id) {
+            Some(direction) => Some(State::Copy(*direction)),
+            None => blocking.contains(&id).then_some(State::Sync),
         };
         let mut launching: Vec<TrackId> = timeline.calls.iter().filter(|c| c.ops > 0).map(|c| c.track).collect();
         launching.extend(timeline.tasks.feeders());
@@ -182,7 +185,7 @@ impl HostStates {
             State::Alloc => Bucket::Alloc,
             State::Sync if since <= drained => Bucket::SyncTail,
             State::Sync => Bucket::SyncIdle,
-            State::Copy => Bucket::Copy(CopyDir::Unknown),
+            State::Copy(direction) => Bucket::Copy(direction),
             State::GraphUpdate => Bucket::GraphUpdate,
             State::Gc => Bucket::Host(self.gc_label),
             State::OffCpu => Bucket::Host(self.off_cpu_label),

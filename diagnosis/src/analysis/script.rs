@@ -133,6 +133,14 @@ impl Script {
         self.host(Category::HostApi, api, span)
     }
 
+    /// A blocking copy of which only the call was recorded, with the direction and the bytes of its arguments.
+    pub fn copy_call(&mut self, api: &str, span: (Ns, Ns), direction: &str, bytes: i64) -> &mut Self {
+        let direction = Some(self.builder.intern(direction));
+        let detail = Detail::Copy(model::CopyDetail { direction, bytes: Some(bytes), ..model::CopyDetail::default() });
+        self.put(self.thread, Category::HostApi, api, span, None, Some(detail));
+        self
+    }
+
     /// A launch call and its kernel on queue 7.
     pub fn launch(&mut self, call: (Ns, Ns), name: &str, kernel: (Ns, Ns)) -> &mut Self {
         self.launch_on(7, call, name, kernel)

@@ -152,6 +152,14 @@ impl Timeline {
         (launches > 0).then_some(wait as u32)
     }
 
+    /// Blocking copies of which the capture, that has no copies, holds no record: the device copies while the call lasts.
+    pub fn untraced_copies(&self) -> impl Iterator<Item = &Call> {
+        // Where copies are recorded, a copy call without one moved nothing on the device.
+        let traced = self.ops.iter().any(|op| matches!(op.kind, OpKind::Copy(_)));
+        let alone = move |call: &&Call| !traced && call.ops == 0 && call.kind == HostCall::CopySync;
+        self.calls.iter().filter(alone)
+    }
+
     /// Calls that start inside `[from, to)`.
     pub fn calls_between(&self, from: Ns, to: Ns) -> &[Call] {
         let a = self.calls.partition_point(|c| c.start < from);
@@ -306,19 +314,24 @@ fn device_op(
 /// memories that the device can reach `DtoD`, pinned host memory included.
 fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
     let said = |lane: &Columns, i: usize| match trace.detail(lane, i) {
-        Some(Detail::Copy(copy)) => copy.direction.map(|d| trace.strings.get(d)),
+        Some(Detail::Copy(copy)) => copy.direction.map(|d| direction(trace.strings.get(d))),
         _ => None,
     };
     let asked = lane
         .link(i)
         .and_then(|call| trace.locate(call))
         .and_then(|(track, row)| said(trace.lanes.get(track.0 as usize)?, row));
-    match asked.or_else(|| said(lane, i)) {
-        Some("HtoD") => CopyDir::HtoD,
-        Some("DtoH") => CopyDir::DtoH,
-        Some("DtoD") => CopyDir::DtoD,
-        Some("PtoP") => CopyDir::PtoP,
-        Some("HtoH") => CopyDir::HtoH,
+    asked.or_else(|| said(lane, i)).unwrap_or(CopyDir::Unknown)
+}
+
+/// The direction of a copy by the name that readers give it.
+pub fn direction(name: &str) -> CopyDir {
+    match name {
+        "HtoD" => CopyDir::HtoD,
+        "DtoH" => CopyDir::DtoH,
+        "DtoD" => CopyDir::DtoD,
+        "PtoP" => CopyDir::PtoP,
+        "HtoH" => CopyDir::HtoH,
         _ => CopyDir::Unknown,
     }
 }

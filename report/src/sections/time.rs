@@ -58,6 +58,7 @@ pub(super) fn write(page: &mut Page<'_>) {
     layers(page, rank, class);
     job::reassigned(page, class);
     by_bucket(page, rank, class);
+    untraced(page, rank);
     idle(page, class);
     shadow(page, class);
     if rank.collectives.1 > 0 {
@@ -138,6 +139,40 @@ fn by_bucket(page: &mut Page<'_>, rank: &RankPart, class: &ClassPart) {
     let [sum, mean, share] = sum_row(page, class);
     table.row(cells![sum, "", "", mean, share]);
     page.table(page.get(Text::new("By bucket", "按分类")), table);
+}
+
+/// Kinds of copies listed whose calls alone were recorded.
+const UNTRACED: usize = 4;
+
+/// Copies of which the capture holds only the calls.
+fn untraced(page: &mut Page<'_>, rank: &RankPart) {
+    if rank.untraced.is_empty() {
+        return;
+    }
+    let items: Vec<Inlines> = rank
+        .untraced
+        .iter()
+        .take(UNTRACED)
+        .map(|copies| {
+            let rate = if copies.time > 0 { copies.bytes as f64 * 1e9 / copies.time as f64 } else { 0.0 };
+            let args = [
+                ("name", Value::Raw(copies.name.to_owned())),
+                ("n", Value::Count(copies.count)),
+                ("bytes", Value::Bytes(copies.bytes)),
+                ("time", Value::Ns(copies.time)),
+                ("rate", Value::BytesPerSecond(rate)),
+            ];
+            page.fill(
+                Text::new("{name}: {n}, {bytes} in {time}, {rate}", "{name}：{n} 次，共 {bytes}，耗时 {time}，{rate}"),
+                args,
+            )
+        })
+        .collect();
+    page.paragraph(page.get(Text::new(
+        "Copies were not traced: what blocking copies take is the time of their calls, and the rate is what a call reaches at least. Pageable memory is copied slowly; a capture with copies tells which part is the transfer.",
+        "未采集拷贝：阻塞拷贝的时间取其调用时间，速率为调用所达到的下限。可分页内存拷贝较慢；采集拷贝后可知其中传输所占部分。",
+    )));
+    page.list(items);
 }
 
 fn idle(page: &mut Page<'_>, class: &ClassPart) {

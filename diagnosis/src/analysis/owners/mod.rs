@@ -238,7 +238,9 @@ impl Search<'_> {
             | Bucket::SyncIdle
             | Bucket::Compile
             | Bucket::Alloc
-            | Bucket::Prof => Kind::Call,
+            | Bucket::Prof
+            // In idle time: the capture holds the call and no copy.
+            | Bucket::Copy(_) => Kind::Call,
             _ => Kind::Device,
         }
     }

@@ -4,7 +4,7 @@ use model::Ns;
 
 use super::{VerdictLayer, headline::largest};
 use crate::{
-    analysis::{Bucket, Class, CopyDir, Layer, OpKind, Rank},
+    analysis::{Bucket, Class, Layer, OpKind, Rank},
     diagnose::rule::Context,
     i18n::Text,
 };
@@ -58,7 +58,7 @@ impl Place {
             layers,
             bucket,
             part,
-            busy: share(&|bucket| !(bucket.is_idle() || unrecorded && bucket == Bucket::Copy(CopyDir::Unknown))),
+            busy: share(&|bucket| !(bucket.is_idle() || unrecorded && matches!(bucket, Bucket::Copy(_)))),
             rank: rank.rank,
             class: class.key.clone(),
             steps: workload.steady(),
