@@ -20,6 +20,8 @@ pub enum Edit {
     Graph(Vec<Vec<u32>>),
     /// Operations start at most so many ns after the one before them on their queue, if nothing else holds them up.
     Gap(Vec<(u32, Ns)>),
+    /// Operations start so many ns after the one before them on their queue, be that earlier or later than they did.
+    Pace(Vec<(u32, Ns)>),
     /// Operations start at most so many ns after what they waited for on another queue, if nothing else holds them up.
     Lag(Vec<(u32, Ns)>),
     /// Blocking calls no longer wait for the device. Hopefully the host's work after each is no longer than usual, too.

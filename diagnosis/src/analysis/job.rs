@@ -194,6 +194,13 @@ impl Job {
     }
 }
 
+/// Whether the name of an operation says that it sends, or that it receives; `None` for one that does both.
+pub fn sends(name: &str) -> Option<bool> {
+    let name = name.to_ascii_lowercase();
+    let (sends, receives) = (name.contains("send"), name.contains("recv") || name.contains("receive"));
+    (sends != receives).then_some(sends)
+}
+
 /// The 5th percentile.
 pub(super) fn fast(mut values: Vec<Ns>) -> Option<Ns> {
     let rank = values.len() / 20;

@@ -13,7 +13,7 @@ use shape::Shape;
 use super::{
     align::{self, Item},
     collective::Split,
-    job::{Group, Instance, Job, Member, fast},
+    job::{Group, Instance, Job, Member, fast, sends},
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::CanonicalOp;
@@ -136,7 +136,7 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
             }
             // Each rank has its own share of an uneven exchange.
             let bytes = call.and_then(|c| c.bytes).filter(|_| shape != Shape::Uneven);
-            let sends = pairs::sends(trace.strings.get(name));
+            let sends = sends(trace.strings.get(name));
             // The send of one rank is the receive of the other.
             let name = if shape == Shape::Pair { *send.get_or_insert(name) } else { name };
             let next = symbols.len() as u32;

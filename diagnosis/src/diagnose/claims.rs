@@ -78,7 +78,9 @@ fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
         Edit::Resize(ops) | Edit::Transfer(ops) | Edit::Alone(ops) => busy(&mut ops.iter().map(|(op, _)| *op)),
         Edit::Fuse(groups) => busy(&mut groups.iter().flat_map(|(ops, _)| ops.iter().copied())),
         Edit::Graph(groups) => idle_before(rank, groups.iter().flatten().copied().collect(), out),
-        Edit::Gap(ops) | Edit::Lag(ops) => idle_before(rank, ops.iter().map(|(op, _)| *op).collect(), out),
+        Edit::Gap(ops) | Edit::Lag(ops) | Edit::Pace(ops) => {
+            idle_before(rank, ops.iter().map(|(op, _)| *op).collect(), out)
+        }
         Edit::Unblock(calls) => {
             let calls = calls.iter().filter_map(|call| timeline.calls.get(*call as usize));
             idle_during(rank, calls.map(|call| (call.track, Span::new(call.start, call.end))).collect(), out);
@@ -126,7 +128,7 @@ fn taken(rank: &Rank, launching: &[Ns], edit: &Edit) -> Ns {
         Edit::Resize(ops) => ops.iter().map(|(one, to)| (op(one) - to).max(0)).sum(),
         Edit::Transfer(ops) | Edit::Alone(ops) => ops.iter().map(|(one, _)| op(one) + idle(one)).sum(),
         Edit::Fuse(groups) => groups.iter().map(|(ops, _)| gone(ops)).sum(),
-        Edit::Gap(ops) | Edit::Lag(ops) => ops.iter().map(|(one, _)| idle(one)).sum(),
+        Edit::Gap(ops) | Edit::Lag(ops) | Edit::Pace(ops) => ops.iter().map(|(one, _)| idle(one)).sum(),
         // Work that is launched earlier moves every wait that follows.
         Edit::Graph(_) | Edit::Unblock(_) | Edit::OverlapSteps(_) => rank.gaps.iter().map(|gap| gap.span.len()).sum(),
         Edit::Host(_, spans) => spans.iter().map(|(span, takes)| (span.len() - takes).max(0)).sum(),

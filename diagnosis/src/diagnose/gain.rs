@@ -11,6 +11,9 @@ use rayon::prelude::*;
 use super::{
     estimate::{Estimate, LEAST_GAIN, Method},
     finding::{Finding, Limits, Over, Severity},
+    relations::Role,
+    rules::CATALOGUE,
+    twins::{self, Twins},
 };
 use crate::{
     analysis::{
@@ -148,6 +151,7 @@ pub struct Gains<'a> {
     unedited: Windows,
     /// Whether the device is a processor, of which [`WARMER`] is known.
     on_cpu: bool,
+    twins: Twins,
 }
 
 /// The rank and class that a finding is worth something to.
@@ -159,7 +163,7 @@ impl<'a> Gains<'a> {
         let replay = Replay::new(analysis);
         let unedited = replay.unedited();
         let on_cpu = analysis.ranks.iter().any(|rank| rank.timeline.on_host);
-        Self { analysis, replay, unedited, on_cpu }
+        Self { analysis, replay, unedited, on_cpu, twins: Twins::of(analysis) }
     }
 
     /// Replaces the drafted bounds of findings whose change is known by replayed intervals, and drops what turns out not to
@@ -194,8 +198,14 @@ impl<'a> Gains<'a> {
             return estimate;
         }
         let removed = finding.changes.iter().map(|(_, change)| change.removes).fold(0, Ns::saturating_add);
-        let least = (estimate.from - removed).max(0);
-        Estimate { to_low: estimate.to_low.max(least), to_high: estimate.to_high.max(least), ..estimate }
+        let removed = removed.min(estimate.from);
+        // What lies below it is no surer than any other gain.
+        let Estimate { to_high, .. } = Estimate::gaining(estimate.from, (removed, removed), estimate.method);
+        Estimate {
+            to_low: estimate.to_low.max(estimate.from - removed),
+            to_high: estimate.to_high.max(to_high),
+            ..estimate
+        }
     }
 
     /// The first findings together, and how they interact.
@@ -262,6 +272,31 @@ impl<'a> Gains<'a> {
         placed.flat_map(|(i, change)| change.edits.iter().map(move |edit| (i, edit))).collect()
     }
 
+    /// What the findings' changes of a program do on ranks that run it too and were not found by themselves.
+    fn on_twins(&self, findings: &[&Finding], variant: Variant) -> Vec<(usize, Edit)> {
+        let of_program = |finding: &&&Finding| {
+            let is_of_operators = CATALOGUE.doc(finding.rule).is_some_and(|doc| doc.layer == Layer::Operator);
+            let plays = |role| CATALOGUE.plays(finding.rule, role);
+            plays(Role::UnevenStages) || is_of_operators && !plays(Role::SlowDevice)
+        };
+        let findings: Vec<&Finding> = findings.iter().filter(of_program).copied().collect();
+        let edits = self.edits(&findings);
+        let [recorded, summed] = self.twins.unchanged(self.analysis, &edits);
+        eprintln!(
+            "DBG {:?} {variant:?} recorded {recorded:?} summed {summed:?} {:?}",
+            findings.iter().map(|f| f.rule).collect::<Vec<_>>(),
+            self.replay.mirrored(&edits, variant, &summed)
+        );
+        let timeline = |i: usize| self.analysis.ranks.get(i).map(|rank| &rank.timeline);
+        let mut out = self.replay.mirrored(&edits, variant, &summed);
+        for (from, to) in recorded {
+            let Some((own, other)) = timeline(from).zip(timeline(to)) else { continue };
+            let own_edits = edits.iter().filter(|(i, _)| *i == from);
+            out.extend(own_edits.filter_map(|(_, edit)| Some((to, twins::carried_over(edit, own, other)?))));
+        }
+        out
+    }
+
     /// Step time of a place with all the findings' changes, and what it cannot fall below.
     fn joint(&self, findings: &[&Finding], (i, rank, class): Place<'_>) -> (Estimate, Limits) {
         let edits = self.edits(findings);
@@ -270,6 +305,8 @@ impl<'a> Gains<'a> {
         let (from, count) = over.mean(rank, class);
         let now = self.unedited.get(i).map_or(from, |w| replay::mean(steps(), w));
         let gain = |variant| {
+            let on_twins = self.on_twins(findings, variant);
+            let edits: Vec<_> = edits.iter().copied().chain(on_twins.iter().map(|(i, edit)| (*i, edit))).collect();
             let windows = self.replay.windows(&edits, variant);
             (now - windows.get(i).map_or(now, |w| replay::mean(steps(), w))).clamp(0, from)
         };

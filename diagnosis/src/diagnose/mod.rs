@@ -19,6 +19,7 @@ pub mod rule;
 pub mod rules;
 mod signals;
 mod sums;
+mod twins;
 pub mod verdict;
 
 use std::cell::OnceCell;

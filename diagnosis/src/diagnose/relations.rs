@@ -55,6 +55,10 @@ pub enum Role {
     Speculation,
     /// An operator that several kernels make up.
     Composite,
+    /// What stages of a pipeline compute is divided anew, on all ranks of each stage.
+    UnevenStages,
+    /// One device is slower than it was or than others are: nothing in the program is to be changed.
+    SlowDevice,
     /// An operator that falls back to a CPU.
     CpuFallback,
     /// The recording made the step longer: its trigger is the ratio.

@@ -11,13 +11,6 @@ use crate::analysis::job::{Job, Member};
 /// Places by which the counterpart of a call may lie before or after it among those of the other rank.
 const NEAR: usize = 8;
 
-/// Whether the name of an operation says that it sends, or that it receives; `None` for one that does both.
-pub(super) fn sends(name: &str) -> Option<bool> {
-    let name = name.to_ascii_lowercase();
-    let (sends, receives) = (name.contains("send"), name.contains("recv") || name.contains("receive"));
-    (sends != receives).then_some(sends)
-}
-
 /// Matches the sends and receives of a communicator. Of more than two ranks nobody says which of them a call speaks to: the
 /// stages of a pipeline speak to the next one, so what one rank sends goes with what its neighbour receives, as far as the two
 /// leave together.

@@ -130,6 +130,9 @@ impl<'a> Causes<'a> {
         {
             return found;
         }
+        if self.timeline.calls.is_empty() {
+            return self.ended_last(op, pred);
+        }
         let Some((c, call)) = op.call.and_then(|c| Some((c, self.timeline.calls.get(c as usize)?))) else {
             return NONE;
         };
@@ -146,6 +149,19 @@ impl<'a> Causes<'a> {
             queue.is_none_or(|p| found.end > p.end)
         };
         self.op(found).filter(|found| later(found)).map_or(NONE, |_| found)
+    }
+
+    /// Where not a single call was recorded nothing tells what was ordered: of the other queues the operation that ended last before
+    /// `op` started, if its own queue had nothing later.
+    fn ended_last(&self, op: &DeviceOp, pred: u32) -> u32 {
+        let since = self.op(pred).map_or(Ns::MIN, |pred| pred.end);
+        let to = self.by_end.partition_point(|o| self.op(*o).is_some_and(|other| other.end <= op.start));
+        let mut before = self.by_end.get(..to).unwrap_or(&[]).iter().rev().take(LOOKBACK);
+        let of_another = |o: &&u32| self.op(**o).is_some_and(|other| other.queue != op.queue);
+        let found = before
+            .find(of_another)
+            .filter(|o| self.op(**o).is_some_and(|other| other.end > since && other.start < op.start));
+        found.copied().unwrap_or(NONE)
     }
 
     /// The operation of another queue for which the queue of `op` stood still until right before it started, where the device

@@ -154,6 +154,7 @@ impl<'a> Edited<'a> {
                     self.op(*o, |row| row.gap = row.gap.min((*most).max(0)));
                 }
             }
+            Edit::Pace(ops) => ops.iter().for_each(|(o, ns)| self.op(*o, |row| row.gap = *ns)),
             Edit::Lag(ops) => {
                 for (o, most) in ops {
                     self.op(*o, |row| row.lag = row.lag.min((*most).max(0)));

@@ -30,7 +30,7 @@ use self::{
     model::Model,
     run::{Meeting, Walk},
 };
-use super::{Analysis, Class, Edit, Rank, Step};
+use super::{Analysis, Class, Edit, OpKind, Rank, Step};
 
 /// How much of a change is taken for granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,66 @@ impl<'a> Replay<'a> {
     /// Step times with `edits` carried out, each on the rank at its position. Ranks that nothing can have changed keep the
     /// observed times.
     pub fn windows(&self, edits: &[(usize, &Edit)], variant: Variant) -> Windows {
+        self.replayed(edits, variant, |walks| {
+            let mut out: Windows = self.analysis.ranks.iter().map(observed).collect();
+            for (i, edited, walk) in walks {
+                if let (Some(rank), Some(out)) = (self.analysis.ranks.get(*i), out.get_mut(*i)) {
+                    *out = windows(rank, edited, walk);
+                }
+            }
+            out
+        })
+    }
+
+    /// What `edits` of a rank's program do on another one that runs the same program and of which only the collectives were recorded:
+    /// it comes to each of them, counted from the end of the one before, as much earlier or later as the changed rank does. `twins` are the
+    /// changed rank and the other one, whose collectives go in the same order.
+    pub fn mirrored(&self, edits: &[(usize, &Edit)], variant: Variant, twins: &[(usize, usize)]) -> Vec<(usize, Edit)> {
+        if twins.is_empty() {
+            return Vec::new();
+        }
+        let nothing = Edit::Remove(Vec::new());
+        let sources: Vec<usize> = twins.iter().map(|(changed, _)| *changed).collect();
+        let unedited: Vec<(usize, &Edit)> = sources.iter().map(|i| (*i, &nothing)).collect();
+        let times = |edits: &[(usize, &Edit)]| -> FxHashMap<usize, Vec<(Ns, Ns)>> {
+            self.replayed(edits, variant, |walks| {
+                let own = walks.iter().filter(|(i, ..)| sources.contains(i));
+                own.map(|(i, _, walk)| (*i, walk.start.iter().copied().zip(walk.end.iter().copied()).collect()))
+                    .collect()
+            })
+        };
+        let (was, is) = (times(&unedited), times(edits));
+        let of = |(changed, twin): &(usize, usize)| {
+            Some((*twin, self.paced(*changed, *twin, [was.get(changed)?, is.get(changed)?])?))
+        };
+        twins.iter().filter_map(of).collect()
+    }
+
+    /// When a rank comes to each of its collectives where its twin's operations have other times than they had.
+    fn paced(&self, changed: usize, twin: usize, times: [&Vec<(Ns, Ns)>; 2]) -> Option<Edit> {
+        let other = self.models.get(twin)?;
+        let collectives = |rank: usize| {
+            let ops = self.analysis.ranks.get(rank).map_or(&[][..], |rank| &rank.timeline.ops);
+            (0u32..).zip(ops).filter(|(_, op)| op.kind == OpKind::Comm).map(|(o, _)| o)
+        };
+        let counterpart: FxHashMap<u32, u32> = collectives(twin).zip(collectives(changed)).collect();
+        let gap = |(o, at): (&u32, &u32)| {
+            let row = other.ops.get(*o as usize)?;
+            let before = counterpart.get(&row.pred)?;
+            let [was, is] = times.map(|times| Some(times.get(*at as usize)?.0 - times.get(*before as usize)?.1));
+            let saved = was? - is?;
+            (saved != 0).then_some((*o, row.gap - saved))
+        };
+        Some(Edit::Pace(counterpart.iter().filter_map(gap).collect()))
+    }
+
+    /// Replays all ranks with `edits` carried out and reads the walks of those that were replayed.
+    fn replayed<T>(
+        &self,
+        edits: &[(usize, &Edit)],
+        variant: Variant,
+        read: impl FnOnce(&[(usize, &Edited<'_>, Walk<'_>)]) -> T,
+    ) -> T {
         let alone = self.members.is_empty();
         let of = |rank: usize| edits.iter().filter(|(r, _)| *r == rank).map(|(_, e)| *e).collect::<Vec<_>>();
         let edited: Vec<(usize, Edited<'_>)> = (self.analysis.ranks.iter().zip(&self.models).enumerate())
@@ -126,13 +186,8 @@ impl<'a> Replay<'a> {
         let mut walks: Vec<Walk<'_>> =
             edited.iter().filter_map(|(i, e)| Some(Walk::new(self.models.get(*i)?, e))).collect();
         run::replay(&mut walks, &mut meeting);
-        let mut out: Windows = self.analysis.ranks.iter().map(observed).collect();
-        for ((i, edited), walk) in edited.iter().zip(&walks) {
-            if let (Some(rank), Some(out)) = (self.analysis.ranks.get(*i), out.get_mut(*i)) {
-                *out = windows(rank, edited, walk);
-            }
-        }
-        out
+        let walks: Vec<_> = edited.iter().zip(walks).map(|((i, edited), walk)| (*i, edited, walk)).collect();
+        read(&walks)
     }
 
     /// What the edits leave to do in the steps of a rank, hopefully.

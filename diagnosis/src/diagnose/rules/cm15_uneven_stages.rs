@@ -12,7 +12,7 @@ use crate::{
     analysis::{Call, Confidence, Edit, Layer, OpKind, Step},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
-        relations::{Advice, Feeds, Relations},
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -41,6 +41,7 @@ static DOC: Doc = Doc {
     relations: Relations {
         precedes: &["CM-01", "CM-12", "CM-14"],
         board: &[Feeds::Area(Area::Communication)],
+        role: Some(Role::UnevenStages),
         ..Relations::NONE
     },
     sees: Text::new(
@@ -188,8 +189,8 @@ fn said(
 ) -> Finding {
     let claim = Message::new(
         Text::new(
-            "Stage {slow} of {stages} (rank {rank}) computes {own} per step, {ratio} of the others' mean; stage {idle} stands still for {bubble} of its step ({share}): a pipeline bubble. {reason}",
-            "第 {slow} 阶段（共 {stages} 个，rank {rank}）每步计算 {own}，为其他阶段均值的 {ratio}；第 {idle} 阶段每步空等 {bubble}（{share}），即流水线气泡。{reason}",
+            "Stage {slow} of {stages} (rank {rank}) computes {own} per step, {ratio} of the others' mean; stage {idle} stands still for {bubble} of its step ({share}): a pipeline bubble. {reason}{filling}",
+            "第 {slow} 阶段（共 {stages} 个，rank {rank}）每步计算 {own}，为其他阶段均值的 {ratio}；第 {idle} 阶段每步空等 {bubble}（{share}），即流水线气泡。{reason}{filling}",
         ),
         [
             ("slow", Value::Count(at as u64)),
@@ -201,6 +202,7 @@ fn said(
             ("bubble", Value::Ns(cost.per_step)),
             ("share", Value::Share(cost.share)),
             ("reason", Value::Text(reason(at, stages.len(), beyond))),
+            ("filling", filling(cx, stages, cost.per_step).unwrap_or(Value::Text(Text::new("", "")))),
         ],
     );
     let trigger = Trigger {
@@ -234,6 +236,27 @@ fn said(
     finding
 }
 
+/// The part of a bubble that even stages would have too: the pipeline fills and drains once per step, in which the first stage
+/// stands still for as many micro-batches as stages follow it.
+const FILLING: Text = Text::new(
+    " A step has {count} micro-batches: with even stages {inherent} of the bubble would be left while the pipeline fills and drains, (p−1)/(m+p−1) = {part} of the time, which only more micro-batches make smaller; {uneven} come from the uneven stages.",
+    "每步有 {count} 个微批：即使各阶段均衡，流水线填充与排空仍留下 {inherent} 气泡，即时间的 (p−1)/(m+p−1) = {part}，只有增加微批数才能减小；{uneven} 来自阶段不均。",
+);
+
+fn filling(cx: &Context<'_>, stages: &[Stage<'_>], bubble: Ns) -> Option<Value> {
+    let count = stages::micro_batches(cx, stages)?;
+    let (m, follow) = (count as f64, stages.len().saturating_sub(1) as f64);
+    let even = stages.iter().map(Stage::compute).sum::<Ns>() as f64 / stages.len().max(1) as f64;
+    let inherent = ((even * follow / m) as Ns).min(bubble);
+    let args = [
+        ("count", Value::Count(count)),
+        ("inherent", Value::Ns(inherent)),
+        ("part", Value::Share(follow / (m + follow))),
+        ("uneven", Value::Ns(bubble - inherent)),
+    ];
+    Some(Message::new(FILLING, args).within())
+}
+
 /// What makes the slow stage slow, in a sentence.
 fn reason(at: usize, stages: usize, beyond: &Beyond) -> Text {
     let layers = beyond.layers > LAYERS;
@@ -258,8 +281,8 @@ fn reason(at: usize, stages: usize, beyond: &Beyond) -> Text {
     }
 }
 
-/// Brings every stage to the even time, cautiously no further than what is sure. A rank of sums alone has no kernels: what lies
-/// between its collectives is as much shorter.
+/// Brings every stage to the even time, cautiously no further than what is sure. A rank of sums alone has no kernels: it keeps pace with
+/// those of its stage that were recorded, and where none was, what lies between its collectives is as much shorter.
 fn edits(stages: &[Stage<'_>], beyond: &Beyond, (even, certain): (Ns, Ns), slowest: Ns) -> Vec<(u32, Intervention)> {
     let scaled = |member: &Member<'_>, to: Ns| -> Edit {
         let times = |ns: Ns| (i128::from(ns) * i128::from(to) / i128::from(member.compute.max(1))) as Ns;
@@ -279,7 +302,8 @@ fn edits(stages: &[Stage<'_>], beyond: &Beyond, (even, certain): (Ns, Ns), slowe
     slow_first.sort_by_key(|stage| std::cmp::Reverse(stage.compute()));
     for (nr, stage) in slow_first.into_iter().enumerate() {
         let sure = if nr == 0 { certain } else { gained(stage.compute(), slowest - certain, beyond, stages.len()) };
-        for member in &stage.members {
+        let recorded = stage.recorded().is_some();
+        for member in stage.members.iter().filter(|member| !(recorded && member.rank.timeline.collectives_only)) {
             let to = |to: Ns, saved: Ns| std::iter::once(scaled(member, to)).chain(earlier(member, saved));
             let hoped = to(even, certain - even).collect();
             let edits: Vec<Edit> = to(sure, slowest - certain).chain(change::hoped(hoped)).collect();

@@ -7,7 +7,7 @@ use crate::{
     analysis::{Confidence, Edit, Layer},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
-        relations::{Advice, Relations},
+        relations::{Advice, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
         signals::slow_steps::{self, Run, SPEED, Slow},
     },
@@ -27,7 +27,7 @@ static DOC: Doc = Doc {
     layer: Layer::Operator,
     needs: &[Device],
     advice: Advice::Device,
-    relations: Relations::NONE,
+    relations: Relations { role: Some(Role::SlowDevice), ..Relations::NONE },
     sees: Text::new(
         "The same kernels take longer by one common factor, in part of the run or on one rank of the job.",
         "相同的内核在运行的一段时间内或在作业的某个 rank 上按同一倍数变慢。",

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use model::{Ns, StepPart, StringId};
+use rustc_hash::FxHashSet;
 
 use crate::{
-    analysis::{Analysis, Bucket, Class, OpKind, Rank},
+    analysis::{Analysis, Bucket, Class, OpKind, Rank, job},
     diagnose::rule::Context,
-    platform::CanonicalOp,
+    platform::{self, CanonicalOp},
 };
 
 /// One rank of a stage over its steps that count.
@@ -53,9 +54,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The stages of the job in the order in which they send; empty where no rank sends to one other.
-pub fn of<'a>(cx: &Context<'a>) -> Vec<Stage<'a>> {
-    let analysis = cx.analysis;
+/// The stage of each rank that sends to one other or receives from one, as positions in the analysis; empty where none does.
+pub fn numbers(analysis: &Analysis) -> BTreeMap<usize, usize> {
     let number = |at: &usize| analysis.ranks.get(*at).map_or(u32::MAX, |rank| rank.rank);
     let mut edges: Vec<(usize, usize)> = Vec::new();
     for group in analysis.job.groups.iter().filter(|group| group.is_pair && group.instances > 0) {
@@ -71,11 +71,46 @@ pub fn of<'a>(cx: &Context<'a>) -> Vec<Stage<'a>> {
         let own = place.entry(to).or_insert(next);
         *own = next.max(*own);
     }
+    place
+}
+
+/// The stages of the job in the order in which they send; empty where no rank sends to one other.
+pub fn of<'a>(cx: &Context<'a>) -> Vec<Stage<'a>> {
     let mut stages: BTreeMap<usize, Vec<Member<'a>>> = BTreeMap::new();
-    for (index, stage) in place {
-        stages.entry(stage).or_default().extend(member(analysis, cx, index));
+    for (index, stage) in numbers(cx.analysis) {
+        stages.entry(stage).or_default().extend(member(cx.analysis, cx, index));
     }
     stages.into_values().filter(|members| !members.is_empty()).map(|members| Stage { members }).collect()
+}
+
+/// Micro-batches of a step of training, by what the first stage exchanges with its neighbour in it: each is sent once. Where no name
+/// tells sends from receives, the schedule does that runs one forward and one backward pass in turn: at first a stage sends as
+/// often as stages follow it, at last it receives as often, and in between does both at once.
+pub fn micro_batches(cx: &Context<'_>, stages: &[Stage<'_>]) -> Option<u64> {
+    let first = stages.first()?.members.first().filter(|member| member.class.stage == platform::Stage::Train)?;
+    let ops = || first.rank.steady_steps(first.class).flat_map(|step| step.ops.clone());
+    let exchanged: FxHashSet<u32> = (cx.analysis.job.instances.iter())
+        .filter(|instance| cx.analysis.job.groups.get(instance.group).is_some_and(|group| group.is_pair))
+        .flat_map(|instance| &instance.members)
+        .filter(|member| member.rank == first.index)
+        .map(|member| member.op)
+        .collect();
+    let (mut sent, mut both) = (0, 0);
+    for op in ops().filter(|op| u32::try_from(*op).is_ok_and(|op| exchanged.contains(&op))) {
+        let name = first.rank.timeline.ops.get(op).map_or("", |op| cx.trace.strings.get(op.name));
+        match job::sends(name) {
+            Some(sends) => sent += u64::from(sends),
+            None => both += 1,
+        }
+    }
+    let steps = first.class.steady.max(1) as u64;
+    let (sent, both, follow) = (sent / steps, both / steps, stages.len() as u64 - 1);
+    let count = match (sent, both) {
+        (0, both) if both >= 2 * follow => both - follow,
+        (0, both) => both / 2,
+        (sent, _) => sent,
+    };
+    (count > 0).then_some(count)
 }
 
 fn member<'a>(analysis: &'a Analysis, cx: &Context<'a>, index: usize) -> Option<Member<'a>> {

@@ -399,3 +399,47 @@ fn cm15_names_the_slow_stage_and_what_makes_it_slow() {
     assert!(head.len() == 1 && head[0].0 == [1] && head[0].1.contains("LM head"), "{head:?}");
     assert!(!fires("CM-15", &pipeline(2, false)), "even stages");
 }
+
+/// All of the bubble was laid to the uneven stages; with two micro-batches a third of the time stands still with even ones too.
+#[test]
+fn cm15_sets_the_filling_of_the_pipeline_apart() {
+    let mut s = crate::analysis::script::Script::default();
+    let send = "hcom_batchSendRecv";
+    for rank in 0..2 {
+        s.rank(rank);
+        for step in 0..4 {
+            let t = us(2_000) * step;
+            s.host(model::Category::UserRange, "ProfilerStep#3", (t, t + us(1_900)));
+            // Micro-batches of 100 µs on the first stage and of 300 on the second, forward and backward.
+            let parts: [(Ns, Ns); 4] = match rank {
+                0 => [(0, 100), (110, 210), (800, 900), (1_400, 1_500)],
+                _ => [(110, 410), (420, 720), (730, 1_030), (1_040, 1_340)],
+            };
+            for (i, (from, to)) in parts.into_iter().enumerate() {
+                let call = t + us(1) + i as Ns;
+                s.launch((call, call + 1), if i < 2 { GEMM } else { "flash_bwd_dq" }, (t + us(from), t + us(to)));
+            }
+            let at = match rank {
+                0 => [(100, 110), (211, 420), (901, 1_350)],
+                _ => [(0, 110), (411, 420), (1_341, 1_350)],
+            };
+            for (i, (from, to)) in at.into_iter().enumerate() {
+                let call = t + us(20) + i as Ns;
+                s.exchange(
+                    (call, call + 1),
+                    (send, send, 4_096),
+                    ("pp", 2),
+                    Some(3 * step + i as Ns),
+                    (t + us(from), t + us(to)),
+                );
+            }
+        }
+    }
+    let found = check("CM-15", &s.analyze());
+    let [finding] = found.as_slice() else { panic!("{} findings", found.len()) };
+    let said = finding.claim.render(crate::i18n::Lang::En, |v| format!("{v:?}"));
+    // A micro-batch of even stages takes 200 + 200 µs: that long one of them stands still.
+    for part in ["(\"count\", Count(2))", "(\"inherent\", Ns(400000))", "(\"part\", Share(0.333"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use model::{Category, Ns};
 
-use super::super::testing::{check, diagnosis, fires, us};
+use super::super::testing::{CONTIGUOUS, check, diagnosis, fires, us};
 use crate::{
     analysis::{Edit, Layer, job_script::Run, script::Script},
     diagnose::VerdictLayer,
@@ -83,6 +83,37 @@ fn one_rank_of_which_only_collectives_were_recorded_is_said_to_be_that() {
     }
     let said = diagnosis(&s.analyze()).verdict.headline.render(Lang::En, |value| format!("{value:?}"));
     assert!(said.starts_with("Of rank Count(1) only collectives were recorded"), "{said}");
+}
+
+/// Casts were taken out of one rank alone: its twin, of which only collectives were kept, came to each collective as late as
+/// before, and nothing seemed to be gained.
+#[test]
+fn what_a_program_no_longer_does_its_twin_does_not_do_either() {
+    let run = |summed: bool| {
+        let mut s = Script::default();
+        let of = ("allReduce", "hcom_allReduce", 65_536);
+        for rank in 0..2 {
+            s.rank(rank);
+            for step in 0..16 {
+                let t = us(300) * step;
+                let span = (t + us(252), t + us(280));
+                if rank == 1 && summed {
+                    s.exchange_alone(of, ("g", 2), Some(step), span);
+                    continue;
+                }
+                s.host(Category::UserRange, "execute_context_0(0)_generation_8(8)", (t, t + us(40)));
+                s.launch((t + us(1), t + us(6)), "gemm_nt", (t + us(10), t + us(150)));
+                s.launch((t + us(6), t + us(8)), CONTIGUOUS, (t + us(151), t + us(251)));
+                s.exchange((t + us(10), t + us(15)), of, ("g", 2), Some(step), span);
+                s.call("cudaStreamSynchronize", (t + us(20), t + us(282)));
+            }
+        }
+        let all = diagnosis(&s.analyze());
+        let gain = |f: &crate::diagnose::Finding| f.estimate.from - f.estimate.to_low;
+        all.findings.iter().filter(|f| f.rule == "OP-05").map(gain).max().unwrap_or(0)
+    };
+    let (both, one) = (run(false), run(true));
+    assert!(both >= us(90) && one >= us(90), "{both} {one}");
 }
 
 #[test]
