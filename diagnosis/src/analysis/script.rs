@@ -128,6 +128,16 @@ impl Script {
         self.put(queue, category, name, span, None, detail);
     }
 
+    /// A wait for an event of another queue, as the device recorded it.
+    pub fn stands(&mut self, queue: i64, span: (Ns, Ns)) -> &mut Self {
+        let process = self.process;
+        let key = TrackKey { kind: TrackKind::DeviceSync, process, device: Some(0), context: None, id: queue };
+        let track = self.builder.track(key);
+        let wait = Some(Detail::Sync(model::SyncKind::StreamWaitEvent));
+        self.put(track, Category::DeviceSync, "EVENT_WAIT", span, None, wait);
+        self
+    }
+
     /// A runtime call that causes no device work.
     pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
         self.host(Category::HostApi, api, span)

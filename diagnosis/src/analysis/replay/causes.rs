@@ -133,6 +133,16 @@ impl<'a> Causes<'a> {
         if self.timeline.calls.is_empty() {
             return self.ended_last(op, pred);
         }
+        let ordered = self.ordered_by_calls(o, op, pred);
+        // Of several operations that another queue was given before the call, the calls do not tell which one was waited for: the device's
+        // own record of the wait does.
+        let end = |o: u32| self.op(o).map_or(Ns::MIN, |op| op.end);
+        let stood = self.stood_for(op, pred).filter(|found| self.orders && end(*found) > end(ordered));
+        stood.unwrap_or(ordered)
+    }
+
+    /// The same as far as the calls of the operation's thread tell.
+    fn ordered_by_calls(&self, o: usize, op: &DeviceOp, pred: u32) -> u32 {
         let Some((c, call)) = op.call.and_then(|c| Some((c, self.timeline.calls.get(c as usize)?))) else {
             return NONE;
         };

@@ -81,7 +81,11 @@ pub struct Replay<'a> {
     analysis: &'a Analysis,
     models: Vec<Model>,
     members: Vec<u32>,
+    /// Time of each collective's transfer, ns.
     transfer: Vec<Ns>,
+    /// How long each lasted once the last of its ranks in the capture was there, ns: longer than its transfer where all of them waited
+    /// for one that is not.
+    held: Vec<Ns>,
 }
 
 /// Step times of the ranks after a change, ns; one per step of the rank, in its order.
@@ -91,7 +95,7 @@ impl<'a> Replay<'a> {
     /// Builds the models of all ranks.
     pub fn new(analysis: &'a Analysis) -> Self {
         let mut instances: Vec<FxHashMap<u32, u32>> = vec![FxHashMap::default(); analysis.ranks.len()];
-        let (mut members, mut transfer) = (Vec::new(), Vec::new());
+        let (mut members, mut transfer, mut held) = (Vec::new(), Vec::new(), Vec::new());
         for (i, instance) in analysis.job.instances.iter().enumerate() {
             let mut count = 0;
             for member in &instance.members {
@@ -105,9 +109,13 @@ impl<'a> Replay<'a> {
             }
             members.push(count);
             transfer.push(instance.transfer);
+            let lasted = instance.members.iter().filter_map(|member| {
+                Some(analysis.ranks.get(member.rank)?.timeline.ops.get(member.op as usize)?.dur())
+            });
+            held.push(lasted.min().unwrap_or(0).max(instance.transfer));
         }
         let models = analysis.ranks.par_iter().zip(&instances).map(|(r, i)| calibrate::calibrate(r, i)).collect();
-        Self { analysis, models, members, transfer }
+        Self { analysis, models, members, transfer, held }
     }
 
     /// Step times with `edits` carried out, each on the rank at its position. Ranks that nothing can have changed keep the
@@ -181,7 +189,7 @@ impl<'a> Replay<'a> {
                 (!alone || !edits.is_empty()).then(|| (i, Edited::new(model, rank, &edits, variant)))
             })
             .collect();
-        let transfer = self.transfers(edited.iter().flat_map(|(_, e)| &e.transfers));
+        let transfer = changed(&self.held, edited.iter().flat_map(|(_, e)| &e.transfers));
         let mut meeting = Meeting::new(self.members.clone(), transfer);
         let mut walks: Vec<Walk<'_>> =
             edited.iter().filter_map(|(i, e)| Some(Walk::new(self.models.get(*i)?, e))).collect();
@@ -195,24 +203,13 @@ impl<'a> Replay<'a> {
         let edits: Vec<&Edit> = edits.iter().filter(|(rank, _)| *rank == at).map(|(_, edit)| *edit).collect();
         let Some((model, rank)) = self.models.get(at).zip(self.analysis.ranks.get(at)) else { return Rest::default() };
         let edited = Edited::new(model, rank, &edits, Variant::Hopeful);
-        let transfer = self.transfers(&edited.transfers);
+        let transfer = changed(&self.transfer, &edited.transfers);
         let (mut device, mut host, mut count) = (0, 0, 0);
         for step in steps {
             let (queue, thread) = edited.least(step, &transfer);
             (device, host, count) = (device + queue, host + thread, count + 1);
         }
         Rest { taken: edited.taken(), device: device / count.max(1), host: host / count.max(1) }
-    }
-
-    /// The time of each collective's transfer after changes to some, ns.
-    fn transfers<'s>(&self, changed: impl IntoIterator<Item = &'s (u32, Ns)>) -> Vec<Ns> {
-        let mut transfer = self.transfer.clone();
-        for (instance, ns) in changed {
-            if let Some(transfer) = transfer.get_mut(*instance as usize) {
-                *transfer = *ns;
-            }
-        }
-        transfer
     }
 
     /// Step times without any change, by replay.
@@ -233,6 +230,17 @@ impl<'a> Replay<'a> {
         let at = |q: usize| errors.get(errors.len().saturating_sub(1) * q / 100).copied().unwrap_or(0.0);
         Check { steps: errors.len(), median: at(50), p95: at(95) }
     }
+}
+
+/// The times of the collectives after changes to some, ns.
+fn changed<'s>(times: &[Ns], changes: impl IntoIterator<Item = &'s (u32, Ns)>) -> Vec<Ns> {
+    let mut times = times.to_vec();
+    for (instance, ns) in changes {
+        if let Some(time) = times.get_mut(*instance as usize) {
+            *time = *ns;
+        }
+    }
+    times
 }
 
 /// Mean of the times of `steps` in the windows of their rank, ns.

@@ -74,6 +74,40 @@ fn two_ranks_without_a_change_stay_as_they_are() {
     assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
 }
 
+/// Both ranks of a collective waited for a third that was not captured: without that wait, which nobody had taken away, the replay
+/// missed their steps by half.
+#[test]
+fn ranks_that_all_wait_for_one_outside_stay_as_they_are() {
+    let mut analysis = job(|i| i);
+    analysis.job.instances.iter_mut().for_each(|instance| instance.transfer = 5_000);
+    let windows = Replay::new(&analysis).unedited();
+    assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
+}
+
+/// The device recorded that a queue stood for a collective; the calls of the thread that launches, which had made that queue wait for an
+/// event, told of an earlier operation, so that what came after the collective stayed where it was when the collective took less.
+#[test]
+fn a_recorded_wait_of_the_device_outweighs_what_calls_leave_open() {
+    const REDUCED: Ns = 10_000_000;
+    let mut script = Script::default();
+    script.host(Category::UserRange, STEP, (0, 2 * REDUCED));
+    script.launch_on(8, (1_000, 2_000), SAMPLE, (3_000, 4_000));
+    script.launch_on(8, (2_000, 3_000), ALL_REDUCE, (10_000, REDUCED));
+    script.launch_on(8, (3_000, 4_000), ALL_REDUCE, (REDUCED + 1_000, REDUCED + 50_000));
+    script.launch((4_000, 5_000), GEMM, (6_000, 9_000));
+    script.call("cudaStreamWaitEvent", (5_000, 5_500));
+    script.stands(7, (9_500, REDUCED + 500));
+    script.launch((6_000, 7_000), GEMM, (REDUCED + 700, REDUCED + 60_000));
+    script.call("cudaStreamSynchronize", (7_000, REDUCED + 70_000));
+    let analysis = script.analyze().1;
+    let ops = &analysis.ranks[0].timeline.ops;
+    let reduce = ops.iter().position(|op| op.dur() > 5_000_000).unwrap() as u32;
+    let shorter = Edit::Resize(vec![(reduce, 1_000_000)]);
+    let replay = Replay::new(&analysis);
+    let [now, then] = [replay.unedited(), replay.windows(&[(0, &shorter)], Variant::Cautious)].map(|w| w[0][0]);
+    assert!(now - then >= 8_900_000, "{now} {then}");
+}
+
 /// A launch into a full queue returned right after the operation before the usual time of a launch; what it had waited for was
 /// taken for its own time, and faster kernels gained next to nothing.
 #[test]

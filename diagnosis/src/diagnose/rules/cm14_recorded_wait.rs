@@ -124,6 +124,12 @@ fn wait(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         ),
     ));
     finding.ranks = ranks.iter().map(|r| r.rank).collect();
+    // Ranks that meet wait for the same one, and without it none of them does.
+    let also = cx.main_classes().filter(|(other, _)| other.rank != rank.rank);
+    finding.changes.extend(also.map(|(other, class)| {
+        let edits = vec![alone(other, class)];
+        (other.rank, Intervention { removes: 0, layer: Layer::Communication, edits })
+    }));
     finding.gated(cost.most.min(Confidence::Medium).max(Confidence::Low))
 }
 
