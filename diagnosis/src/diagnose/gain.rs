@@ -282,11 +282,6 @@ impl<'a> Gains<'a> {
         let findings: Vec<&Finding> = findings.iter().filter(of_program).copied().collect();
         let edits = self.edits(&findings);
         let [recorded, summed] = self.twins.unchanged(self.analysis, &edits);
-        eprintln!(
-            "DBG {:?} {variant:?} recorded {recorded:?} summed {summed:?} {:?}",
-            findings.iter().map(|f| f.rule).collect::<Vec<_>>(),
-            self.replay.mirrored(&edits, variant, &summed)
-        );
         let timeline = |i: usize| self.analysis.ranks.get(i).map(|rank| &rank.timeline);
         let mut out = self.replay.mirrored(&edits, variant, &summed);
         for (from, to) in recorded {
