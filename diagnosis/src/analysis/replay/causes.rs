@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     analysis::{Call, CopyDir, DeviceOp, OpKind, Timeline, median},
-    platform::HostCall,
+    platform::{CanonicalOp, HostCall},
 };
 
 /// Ends of operations looked back upon for one that was launched before a wait.
@@ -20,6 +20,9 @@ const WAKE_UP: Ns = 50_000;
 /// From the end of what an event marks to the end of the wait for it, and from there to the next operation, ns: own value, some
 /// times what events take on current devices.
 const EVENT: Ns = 20_000;
+/// A queue that stood still for so long, ns, did so for what the device recorded, whatever the way from a launch to its work usually takes;
+/// own value, many times that.
+const STOOD_LONG: Ns = 1_000_000;
 /// Queues looked through for the other end of an event.
 const QUEUES: usize = 16;
 
@@ -134,10 +137,14 @@ impl<'a> Causes<'a> {
             return self.ended_last(op, pred);
         }
         let ordered = self.ordered_by_calls(o, op, pred);
-        // Of several operations that another queue was given before the call, the calls do not tell which one was waited for: the device's
-        // own record of the wait does.
+        // What had ended before its own queue was free explains no standing: of several operations that another queue was given before
+        // the call, the calls do not tell which one was waited for, and the device's own record does. Of a send or a receive it does not:
+        // what a stage of a pipeline comes to next, its host decides.
         let end = |o: u32| self.op(o).map_or(Ns::MIN, |op| op.end);
-        let stood = self.stood_for(op, pred).filter(|found| self.orders && end(*found) > end(ordered));
+        let long = end(pred) > Ns::MIN && op.start - end(pred) >= STOOD_LONG;
+        let reduces = |o: &u32| self.op(*o).is_some_and(|op| op.op == CanonicalOp::CommAllReduce);
+        let stood =
+            self.stood_for(op, pred).filter(|found| self.orders && long && end(ordered) <= end(pred) && reduces(found));
         stood.unwrap_or(ordered)
     }
 
