@@ -8,6 +8,10 @@ use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+mod flows;
+
+use flows::Flows;
+
 use crate::{
     Place, Progress, ReadError, hip,
     json_walk::{List, walk},
@@ -91,6 +95,8 @@ struct Event<'a> {
     ts: Option<&'a RawValue>,
     #[serde(borrow)]
     dur: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     #[serde(default)]
     args: FxHashMap<String, Value>,
 }
@@ -124,8 +130,14 @@ impl Event<'_> {
     }
 }
 
+/// The number that links an event to another one, where it has any.
+fn numbered(event: &Event<'_>) -> Option<i64> {
+    event.arg(&["Index", "correlation_id", "CorrelationId"])
+}
+
 struct Import<'a> {
     sink: &'a mut dyn TraceSink,
+    flows: Flows,
     lanes: Lanes,
     names: FxHashMap<i64, Lane>,
     accounts: std::collections::BTreeMap<&'static str, (Account, &'static str)>,
@@ -138,6 +150,8 @@ pub(crate) struct Profiler {
     pub format: &'static str,
     /// Vendor of the devices.
     pub vendor: &'static str,
+    /// Whether arrows may link events that have no number.
+    pub arrows: bool,
 }
 
 /// Reads the file.
@@ -150,8 +164,10 @@ pub(crate) fn read(
     sink: &mut dyn TraceSink,
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
+    let flows = if profiler.arrows { Flows::of(path, progress)? } else { Flows::default() };
     let mut import = Import {
         sink,
+        flows,
         lanes: Lanes::default(),
         names: FxHashMap::default(),
         accounts: std::collections::BTreeMap::new(),
@@ -206,7 +222,7 @@ impl Import<'_> {
             }
             return;
         }
-        // Other phases are names, flow arrows that the index says too, and the empty object that begins the list.
+        // Other phases are names, flow arrows, and the empty object that begins the list.
         if event.ph != "X" {
             return;
         }
@@ -225,7 +241,7 @@ impl Import<'_> {
     /// Adds an event if its lane is kept.
     fn add(&mut self, lane: Lane, event: &Event<'_>, (start, end): (Ns, Ns)) -> bool {
         let process = event.arg(&["pid"]).map_or(0, i64::cast_unsigned);
-        let correlation = event.arg(&["Index", "correlation_id", "CorrelationId"]);
+        let correlation = numbered(event).or_else(|| self.flows.number(event));
         let id = self.lanes.process(&mut *self.sink, process);
         self.sink.describe_process(id, event.arg(&["pid"]), None, None);
         let (track, category) = match lane {

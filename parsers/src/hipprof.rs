@@ -27,7 +27,12 @@ fn matches(head: &Head<'_>) -> Match {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    hip_events::read(path, &hip_events::Profiler { format: "hipprof", vendor: "hygon" }, sink, options.progress)
+    hip_events::read(
+        path,
+        &hip_events::Profiler { format: "hipprof", vendor: "hygon", arrows: false },
+        sink,
+        options.progress,
+    )
 }
 
 #[cfg(test)]

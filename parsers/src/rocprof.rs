@@ -55,7 +55,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     if crate::container::head(path, 64)?.trim_ascii_start().starts_with(b"{") {
         return hip_events::read(
             path,
-            &hip_events::Profiler { format: "rocprof", vendor: "amd" },
+            &hip_events::Profiler { format: "rocprof", vendor: "amd", arrows: true },
             sink,
             options.progress,
         );
@@ -198,5 +198,41 @@ mod tests {
         assert_eq!((stat("incomplete_row"), stat("unreadable_event"), stat("damaged_file")), (1, 1, 1));
         let barriers = trace.ledger.iter().find(|row| row.category == "GPU barriers").unwrap();
         assert_eq!((barriers.read, barriers.kept), (1, 0));
+    }
+
+    /// Events without numbers, of which arrows alone say what launched what: nothing was linked.
+    #[test]
+    fn arrows_link_events_that_have_no_number() {
+        let call = |ts: u32, dur: u32, name: &str| {
+            format!(
+                r#"{{"ts":"{ts}","dur":"{dur}","ph":"X","pid":"2","tid":"71","name":"{name}","args":{{"pid":"70","tid":"71"}}}}"#
+            )
+        };
+        let kernel = |ts: u32, name: &str| {
+            format!(
+                r#"{{"ts":"{ts}","dur":"7","ph":"X","pid":"6","tid":"0","name":"{name}","args":{{"dev-id":"2","queue-id":"1","pid":"70"}}}}"#
+            )
+        };
+        let arrow = |ts: u32, phase: &str, id: u32, pid: u32, tid: u32| {
+            format!(r#"{{"ts":{ts},"ph":"{phase}","cat":"DataFlow","id":{id},"pid":{pid},"tid":{tid},"name":"dep"}}"#)
+        };
+        let events = [
+            call(100, 50, "hipLaunchKernel"),
+            call(200, 50, "hipLaunchKernel"),
+            kernel(160, "first.kd"),
+            kernel(260, "second.kd"),
+            kernel(300, "alone.kd"),
+            arrow(120, "s", 0, 2, 71),
+            arrow(160, "t", 0, 6, 0),
+            arrow(210, "s", 1, 2, 71),
+            arrow(260, "t", 1, 6, 0),
+            arrow(280, "s", 2, 2, 71),
+            arrow(300, "t", 2, 6, 0),
+        ];
+        let text = format!(r#"{{"traceEvents":[{{}},{{"args":{{"BeginNs":1}}}},{}]}}"#, events.join(","));
+        let trace = import("results.json", &text).unwrap();
+        let (host, device) = (&trace.lanes[0], &trace.lanes[1]);
+        let calls: Vec<_> = (0..3).map(|row| device.link(row).map(|slice| trace.locate(slice).unwrap().1)).collect();
+        assert_eq!((host.len(), calls), (2, vec![Some(0), Some(1), None]));
     }
 }

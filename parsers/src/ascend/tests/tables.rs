@@ -49,7 +49,7 @@ fn types_and_shapes_of_a_table_stand_beside_the_kernels() {
         Detail::Op(op) => Some([op.shapes, op.dtypes].map(|text| trace.strings.get(text.unwrap()))),
         _ => None,
     });
-    assert_eq!(shapes, Some(["[[32,3],[],[]]", r#"["DT_BF16","FLOAT16","INT64"]"#]));
+    assert_eq!(shapes, Some(["[[32,3],[1024,1024],[]]", r#"["DT_BF16","FLOAT16","INT64"]"#]));
     let said = |key| trace.manifest.value(key);
     assert_eq!(said("kernels.operators"), Some("types of 1 kernels, input shapes of 1"));
     // A counter of no unit that is known is kept all the same.
