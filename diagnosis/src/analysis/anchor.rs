@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bucket::CopyDir,
-    forward_calls, loading,
+    forward_calls, loading, passes,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::{CanonicalOp, HostCall, Packs, StepLabel};
@@ -31,6 +31,8 @@ pub enum Confidence {
 pub enum AnchorKind {
     /// A range that the engine annotated.
     UserRange,
+    /// A sequence of the device's operations that is the whole work, repeated.
+    Passes,
     /// A range of the name that somebody said.
     Asked,
     /// The blocking readback of the sampled token.
@@ -70,6 +72,7 @@ impl Anchor {
     pub fn key(&self) -> String {
         let kind = match self.kind {
             AnchorKind::UserRange => "user_range",
+            AnchorKind::Passes => "passes",
             AnchorKind::Asked => "asked",
             AnchorKind::TokenReadback => "token_readback",
             AnchorKind::GraphLaunch => "graph_launch",
@@ -117,6 +120,7 @@ pub fn find(
         .or_else(|| token_readbacks(trace, timeline).filter(of_steps))
         .or_else(|| graph_launches(trace, timeline).filter(of_steps))
         .or_else(|| sampling(trace, timeline).filter(of_steps))
+        .or_else(|| equal_passes(trace, timeline, process).filter(of_steps))
         .unwrap_or_else(|| {
             let anchor = Anchor {
                 kind: AnchorKind::WholeCapture,
@@ -366,6 +370,15 @@ fn graph_launches(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mar
         without_work: 0,
     };
     Some((anchor, with_first(marks, timeline)))
+}
+
+/// Steps are equal passes, where nothing marks them.
+fn equal_passes(trace: &Trace, timeline: &Timeline, process: ProcessId) -> Option<(Anchor, Vec<Mark>)> {
+    let firsts = passes::firsts(timeline, loading::end(trace, timeline, process))?;
+    let mark = |op| Mark { op, name: "pass".into(), label: None, host: None };
+    let name = format!("{} alike", firsts.len());
+    let anchor = Anchor { kind: AnchorKind::Passes, name, confidence: Confidence::Medium, without_work: 0 };
+    Some((anchor, firsts.into_iter().map(mark).collect()))
 }
 
 /// Steps end with the last sampling operation of a run of them.

@@ -54,7 +54,7 @@ pub fn leave_unfinished(steps: &mut [Step], begins_whole: bool) {
 
 /// Relative change of the step time below which a run has settled (rule RT-23 uses the same 3 %).
 pub(super) const SETTLED: f64 = 0.03;
-/// A first step this much slower than the median is warm-up even in a run too short for a change-point test.
+/// A first step this much slower than every other one is warm-up even in a run too short for a change-point test.
 const SLOW_START: f64 = 1.5;
 /// Fewest steps for a change-point test.
 const MIN_FOR_CHANGE_POINT: usize = 8;
@@ -81,8 +81,9 @@ fn warm_up(times: &[Ns]) -> usize {
         return 0;
     }
     if n < MIN_FOR_CHANGE_POINT {
-        let rest = median(&times[1..]) as f64;
-        return usize::from(times[0] as f64 > SLOW_START * rest);
+        // What varies as much later, such as waiting for a loader of data, is no warm-up.
+        let slowest = times[1..].iter().copied().max().unwrap_or(0);
+        return usize::from(times[0] as f64 > SLOW_START * slowest as f64);
     }
     let half = &times[n / 2..];
     let settled = median(half) as f64;

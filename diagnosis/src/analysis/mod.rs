@@ -33,6 +33,7 @@
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
+//! | `passes` | steps found as equal passes that repeat |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`inflation`] | by how much tracing made a step longer |
 //! | [`jitter`] | slow steps against the median one |
@@ -75,6 +76,7 @@ pub mod model;
 pub mod notify;
 pub mod op_shapes;
 pub mod owners;
+mod passes;
 pub mod period;
 pub mod pipeline;
 pub mod replay;
