@@ -122,7 +122,9 @@ fn taken(rank: &Rank, launching: &[Ns], edit: &Edit) -> Ns {
         let call = rank.timeline.ops.get(*op as usize).and_then(|op| op.call);
         call.and_then(|call| launching.get(call as usize)).copied().unwrap_or(0)
     };
-    let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + idle(one).max(launch(one))).sum::<Ns>();
+    // A longer pause is not that of a launch.
+    let own = |one: &u32| idle(one).min(BETWEEN_LAUNCHES).max(launch(one));
+    let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + own(one)).sum::<Ns>();
     match edit {
         Edit::Remove(ops) | Edit::Aside(ops) => gone(ops),
         Edit::Resize(ops) => ops.iter().map(|(one, to)| (op(one) - to).max(0)).sum(),

@@ -196,6 +196,9 @@ pub struct Finding {
     pub explains: Ns,
     /// A finding before it that speaks of most of the same time.
     pub same_time_as: Option<&'static str>,
+    /// Whether the replayed gain is more than the time that the claim names: launches go with operations, and idle time with what
+    /// the host is spared.
+    pub beyond: bool,
 }
 
 /// Step times below which a change cannot bring the step, ns.

@@ -5,14 +5,18 @@
 //! that the finding names, because a job is as fast as its slowest rank. Where the unedited replay does not reproduce the
 //! steps of a rank, the bound that the rule drafted stays and says why.
 
+use std::collections::BTreeMap;
+
 use model::{EvidenceClass, Ns};
 use rayon::prelude::*;
 
 use super::{
+    catalogue::Catalogue,
+    claims,
     estimate::{Estimate, LEAST_GAIN, Method},
-    finding::{Finding, Limits, Over, Severity},
+    finding::{Abstention, Finding, Limits, Over, Severity},
     relations::Role,
-    rules::CATALOGUE,
+    signals::stages,
     twins::{self, Twins},
 };
 use crate::{
@@ -20,8 +24,11 @@ use crate::{
         Analysis, Class, Edit, Layer, Rank,
         replay::{self, Check, CriticalPath, Replay, Variant, Windows},
     },
-    i18n::Text,
+    i18n::{Message, Text, Value},
 };
+
+/// Part of the time that a finding names by which its gain may be larger without a word; own value, that of the laws.
+const BEYOND: f64 = 0.10;
 
 /// Findings that are replayed together.
 const TOGETHER: usize = 3;
@@ -144,6 +151,15 @@ fn are_of_one_kind(a: &Finding, b: &Finding, analysis: &Analysis) -> bool {
     class(a).zip(class(b)).is_some_and(|(a, b)| a.is_like(b))
 }
 
+/// That what a rule found is hidden behind something else.
+fn hidden(finding: &Finding) -> Message {
+    const SAYS: Text = Text::new(
+        "found, and not worth a line: replayed without it the step of {step} loses less than 1 %, because something else sets its pace",
+        "已发现但不单列：去除后重放，步时 {step} 的缩短不足 1%，因为步的快慢由其他因素决定",
+    );
+    Message::new(SAYS, [("step", Value::Ns(finding.estimate.from))])
+}
+
 /// Estimates by replay of one capture.
 pub struct Gains<'a> {
     analysis: &'a Analysis,
@@ -152,6 +168,7 @@ pub struct Gains<'a> {
     /// Whether the device is a processor, of which [`WARMER`] is known.
     on_cpu: bool,
     twins: Twins,
+    rules: Catalogue,
 }
 
 /// The rank and class that a finding is worth something to.
@@ -159,18 +176,24 @@ type Place<'a> = (usize, &'a Rank, &'a Class);
 
 impl<'a> Gains<'a> {
     /// Builds the replay and runs it once without any change.
-    pub fn new(analysis: &'a Analysis) -> Self {
+    pub fn new(analysis: &'a Analysis, rules: Catalogue) -> Self {
         let replay = Replay::new(analysis);
         let unedited = replay.unedited();
         let on_cpu = analysis.ranks.iter().any(|rank| rank.timeline.on_host);
-        Self { analysis, replay, unedited, on_cpu, twins: Twins::of(analysis) }
+        Self { analysis, replay, unedited, on_cpu, twins: Twins::of(analysis), rules }
     }
 
-    /// Replaces the drafted bounds of findings whose change is known by replayed intervals, and drops what turns out not to
+    /// Replaces the drafted bounds of findings whose change is known by replayed intervals, and sets aside what turns out not to
     /// be worth a line.
-    pub fn estimate(&self, findings: &mut Vec<Finding>) {
+    pub fn estimate(&self, findings: &mut Vec<Finding>) -> Vec<Abstention> {
         findings.par_iter_mut().for_each(|f| self.estimate_one(f));
-        findings.retain(|f| f.estimate.method != Method::Replay || f.estimate.max_gain_share() >= LEAST_GAIN);
+        let gains = |f: &Finding| f.estimate.method != Method::Replay || f.estimate.max_gain_share() >= LEAST_GAIN;
+        let (kept, without): (Vec<Finding>, Vec<Finding>) = findings.drain(..).partition(gains);
+        *findings = kept;
+        // Of a rule that finds something elsewhere that finding speaks.
+        let silent = without.into_iter().filter(|f| findings.iter().all(|kept| kept.rule != f.rule));
+        let told = silent.map(|f| Abstention { rule: f.rule, needs: Vec::new(), why: Some(hidden(&f)) });
+        told.collect()
     }
 
     fn estimate_one(&self, finding: &mut Finding) {
@@ -187,25 +210,50 @@ impl<'a> Gains<'a> {
         let (estimate, limits) = self.joint(&[finding], place);
         let estimate = self.within_removed(finding, estimate);
         finding.estimate = estimate;
+        finding.beyond = (estimate.from - estimate.to_low) as f64 > (1.0 + BEYOND) * self.removed(finding) as f64;
         finding.severity = Severity::of_estimate(&estimate);
         finding.limits = Some(limits);
     }
 
-    /// An estimate no better than what the change takes away, where nothing links device work to its launches: there the replay takes
-    /// the gap before an operation for its own and lets it go with the operation, whatever the gap was for.
+    /// An estimate of a change to operations that is no better than what goes with them: their time, and that of their launches where
+    /// the capture shows these. Else the replay takes the gap before an operation for its own, whatever that was for.
     fn within_removed(&self, finding: &Finding, estimate: Estimate) -> Estimate {
-        if self.analysis.evidence.has(EvidenceClass::Correlation) || finding.layer != Layer::Operator {
+        if self.on_cpu || finding.layer != Layer::Operator {
             return estimate;
         }
-        let removed = finding.changes.iter().map(|(_, change)| change.removes).fold(0, Ns::saturating_add);
-        let removed = removed.min(estimate.from);
-        // What lies below it is no surer than any other gain.
-        let Estimate { to_high, .. } = Estimate::gaining(estimate.from, (removed, removed), estimate.method);
-        Estimate {
-            to_low: estimate.to_low.max(estimate.from - removed),
-            to_high: estimate.to_high.max(to_high),
-            ..estimate
+        let launched = || {
+            let places = self.places(&finding.class, &finding.ranks);
+            let most = |(i, rank, class)| Some((i, claims::most(rank, finding.over.mean(rank, class).1, finding)?));
+            places.filter_map(most).collect::<Vec<_>>()
+        };
+        let linked = self.analysis.evidence.has(EvidenceClass::Correlation);
+        let most = if linked { self.one_after_another(launched()) } else { 0 };
+        let most = most.max(self.removed(finding)).min(estimate.from);
+        let at_best = Estimate::gaining(estimate.from, (most, most), Method::Replay);
+        let (to_low, to_high) = (estimate.from - most, at_best.to_high);
+        Estimate { to_low: estimate.to_low.max(to_low), to_high: estimate.to_high.max(to_high), ..estimate }
+    }
+
+    /// What a finding's changes take away, ns per step.
+    fn removed(&self, finding: &Finding) -> Ns {
+        let at = |rank: u32| self.analysis.ranks.iter().position(|own| own.rank == rank).unwrap_or(usize::MAX);
+        let mut of_ranks: BTreeMap<usize, Ns> = BTreeMap::new();
+        for (rank, change) in &finding.changes {
+            let sum = of_ranks.entry(at(*rank)).or_default();
+            *sum = sum.saturating_add(change.removes);
         }
+        self.one_after_another(of_ranks)
+    }
+
+    /// Times of ranks as a step sees them: stages of a pipeline work one after another, all others at once.
+    fn one_after_another(&self, of_ranks: impl IntoIterator<Item = (usize, Ns)>) -> Ns {
+        let stages = stages::numbers(self.analysis);
+        let mut longest: BTreeMap<Option<usize>, Ns> = BTreeMap::new();
+        for (rank, ns) in of_ranks {
+            let own = longest.entry(stages.get(&rank).copied()).or_default();
+            *own = ns.max(*own);
+        }
+        longest.into_values().fold(0, Ns::saturating_add)
     }
 
     /// The first findings together, and how they interact.
@@ -275,8 +323,8 @@ impl<'a> Gains<'a> {
     /// What the findings' changes of a program do on ranks that run it too and were not found by themselves.
     fn on_twins(&self, findings: &[&Finding], variant: Variant) -> Vec<(usize, Edit)> {
         let of_program = |finding: &&&Finding| {
-            let is_of_operators = CATALOGUE.doc(finding.rule).is_some_and(|doc| doc.layer == Layer::Operator);
-            let plays = |role| CATALOGUE.plays(finding.rule, role);
+            let is_of_operators = self.rules.doc(finding.rule).is_some_and(|doc| doc.layer == Layer::Operator);
+            let plays = |role| self.rules.plays(finding.rule, role);
             plays(Role::UnevenStages) || is_of_operators && !plays(Role::SlowDevice)
         };
         let findings: Vec<&Finding> = findings.iter().filter(of_program).copied().collect();

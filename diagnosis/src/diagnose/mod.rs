@@ -126,9 +126,9 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         }
     }
     ranking::screen(&mut findings, analysis);
-    let gains = gain::Gains::new(analysis);
+    let gains = gain::Gains::new(analysis, rules::CATALOGUE);
     let mut findings = gain::merged(findings, analysis);
-    gains.estimate(&mut findings);
+    abstained.extend(gains.estimate(&mut findings));
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);

@@ -169,6 +169,7 @@ impl Context<'_> {
             supersedes: Vec::new(),
             explains: 0,
             same_time_as: None,
+            beyond: false,
         }
     }
 

@@ -114,9 +114,16 @@ fn experts(inputs: &[Tensor]) -> Option<Work> {
     })
 }
 
+/// Products of the backward pass of attention over those of the forward one: the scores again, and four gradients of the size of
+/// either (FlashAttention-2, arXiv 2307.08691, §4.1).
+const BACKWARD: f64 = 2.5;
+
 /// Attention over whole sequences; the lengths in a paged cache are in no shape. Counted without a causal mask.
 fn attention(base: &str, inputs: &[Tensor]) -> Option<Work> {
-    let mut tensors = inputs.iter().filter_map(|t| Some((<[i64; 4]>::try_from(t.dims.as_slice()).ok()?, t)));
+    let backward = base.contains("backward");
+    let tensors = inputs.iter().filter_map(|t| Some((<[i64; 4]>::try_from(t.dims.as_slice()).ok()?, t)));
+    // A backward pass begins with the gradient of the result.
+    let mut tensors = tensors.skip(usize::from(backward));
     let ((q, query), (k, key), (v, value)) = (tensors.next()?, tensors.next()?, tensors.next()?);
     // (sequences, heads, length, size) in `scaled_dot_product_attention`; its kernels' own operators have heads third.
     let order = |[batch, x, y, size]: [i64; 4]| {
@@ -126,13 +133,16 @@ fn attention(base: &str, inputs: &[Tensor]) -> Option<Work> {
     if batch <= 0 || size <= 0 || order(k)[3] != size || !(base.contains("attention") || base.contains("flash")) {
         return None;
     }
-    let bytes = read(&[query, key, value])?;
+    // It also reads the result and its gradient, and writes the gradients of all three.
+    let bytes = read(&[query, key, value])? * if backward { 2.0 } else { 1.0 };
+    let results = if backward { 2.0 } else { 1.0 };
+    let passes = if backward { BACKWARD } else { 1.0 };
     let shape = format!("{batch}×{heads} heads, {queries} on {keys}×{size}");
     let element = query.element? as f64;
     let [batch, heads, queries, keys, size, out] = [batch, heads, queries, keys, size, out].map(|n| n as f64);
     Some(Work {
-        flops: 2.0 * batch * heads * queries * keys * (size + out),
-        bytes: bytes + batch * heads * queries * out * element,
+        flops: passes * 2.0 * batch * heads * queries * keys * (size + out),
+        bytes: bytes + results * batch * heads * queries * out * element,
         operands: 0.0,
         dtype: query.dtype,
         shape,
@@ -164,6 +174,10 @@ const REDUCTIONS: [&str; 14] = [
     "linalg_vector_norm",
 ];
 
+/// Beginnings of operators of which the sizes of what comes out, or of what is touched, are numbers and no tensors.
+const UNSIZED: [&str; 10] =
+    ["upsample", "_upsample", "index", "gather", "scatter", "embedding", "repeat", "tile", "take", "unfold"];
+
 /// Tensors that go into operators of PyTorch; one more is that of `out=`.
 fn operands_of(base: &str) -> Option<usize> {
     Some(match base {
@@ -188,6 +202,7 @@ fn moved(name: &str, base: &str, inputs: &[Tensor], class: OpClass) -> Option<Wo
     let bytes = match () {
         // A table of a device's profiler has inputs alone.
         () if !name.contains("::") && !name.starts_with("triton_") => return None,
+        () if UNSIZED.iter().any(|begin| base.starts_with(begin)) => return None,
         () if class == OpClass::Rope && !name.starts_with("aten::") => rotated(inputs)?,
         // Both its large tensors are read and written.
         () if base.starts_with("fused_add_rms_norm") => {
@@ -294,6 +309,25 @@ mod tests {
         assert_eq!(other.unwrap().flops, 4.0 * 2.0 * 4.0 * 10.0 * 20.0 * 64.0);
         let paged = work("vllm::unified_attention", &[&[16, 32, 128], &[16, 8, 128], &[16, 8, 128]], CanonicalOp::Attn);
         assert!(paged.is_none());
+    }
+
+    /// A backward pass was rated by the forward's products: 860 Gflop/s of about 2.1 Tflop/s.
+    #[test]
+    fn attention_backward_has_the_scores_again_and_four_gradients() {
+        let heads: &[i64] = &[16, 16, 559, 64];
+        let forward = work("aten::_scaled_dot_product_flash_attention", &[heads; 3], CanonicalOp::Attn).unwrap();
+        let name = "aten::_scaled_dot_product_flash_attention_backward";
+        let backward = work(name, &[heads; 5], CanonicalOp::Attn).unwrap();
+        assert_eq!((backward.flops, backward.bytes), (2.5 * forward.flops, 2.0 * forward.bytes));
+    }
+
+    /// An image that grows fourfold was taken for one of equal size, an index for reading a whole table.
+    #[test]
+    fn what_comes_out_larger_or_smaller_is_not_rated() {
+        let by = CanonicalOp::Elementwise;
+        assert!(work("aten::upsample_bilinear2d", &[&[64, 4, 256, 256]], by).is_none());
+        assert!(work("aten::index_select", &[&[32_000, 4096], &[8]], by).is_none());
+        assert!(work("aten::index_put_", &[&[4096, 8, 128], &[8], &[8, 8, 128]], by).is_none());
     }
 
     #[test]

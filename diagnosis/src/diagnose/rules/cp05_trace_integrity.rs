@@ -155,6 +155,7 @@ impl Rule for TraceIntegrity {
             supersedes: Vec::new(),
             explains: 0,
             same_time_as: None,
+            beyond: false,
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was

@@ -24,7 +24,7 @@ pub struct Recompile;
 
 static DOC: Doc = Doc {
     id: "RT-05",
-    title: Text::new("Compilation in steady state", "稳态中仍在编译"),
+    title: Text::new("Compilation or module load in the steps", "步内编译或加载模块"),
     layer: Layer::Runtime,
     needs: &[HostApi],
     advice: Advice::Device,
@@ -83,7 +83,7 @@ impl Rule for Recompile {
             let builds = reading::graph_builds(cx.trace, rank);
             let pauses = reading::pauses(&workload, Recurs::Step, |gap| compiling(gap, &builds));
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
-            let (rows, loads_once) = compile_calls(&workload);
+            let (rows, loads) = compile_calls(&workload);
             let trigger = Trigger {
                 formula: Text::new(
                     "idle time in compilation or module load / class time",
@@ -108,16 +108,26 @@ impl Rule for Recompile {
             let change =
                 Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(&workload, &builds) };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
-            let rival = if loads_once {
-                Competing::open(
+            let first = Text::new("modules were loaded lazily, each once", "各模块仅被惰性加载一次");
+            let rival = match loads {
+                Loads::Once => Competing::open(
                     once,
                     Text::new(
                         "there is a single module load; a longer capture decides",
                         "只有一次模块加载；更长的采集可以判定",
                     ),
-                )
-            } else {
-                Competing::refuted(once, Text::new("it happens more than once, or compiles", "不止一次，或确有编译"))
+                ),
+                Loads::OneStep => Competing::open(
+                    first,
+                    Text::new(
+                        "all of it lies in one step, and nothing is compiled; a capture of several steps decides",
+                        "全部位于一个步内，且没有编译；包含多步的采集可以判定",
+                    ),
+                ),
+                Loads::Again => Competing::refuted(
+                    once,
+                    Text::new("it happens more than once, or compiles", "不止一次，或确有编译"),
+                ),
             };
             let finding = cx
                 .event(&DOC, &workload, claim, trigger, change)
@@ -127,7 +137,7 @@ impl Rule for Recompile {
                     rows,
                 ))
                 .against(rival);
-            found.extend(finding.gated(if loads_once { Confidence::Low } else { cost.most }));
+            found.extend(finding.gated(if loads == Loads::Again { cost.most } else { Confidence::Low }));
         }
         found.into_iter().collect()
     }
@@ -139,12 +149,29 @@ fn compiling(gap: &Gap, builds: &[Span]) -> i64 {
     spans.iter().map(|s| s.len()).sum::<i64>() - reading::overlap(&spans, builds)
 }
 
-/// Compile calls of the steps that count, and whether all there is is one module load.
-fn compile_calls(workload: &Workload<'_>) -> (Vec<SliceId>, bool) {
-    let calls = || workload.steps().flat_map(|s| reading::calls(workload.rank, s)).filter(|c| is_compile(c.kind));
-    let mut kinds = calls().map(|c| c.kind);
-    let loads_once = kinds.next() == Some(HostCall::ModuleLoad) && kinds.next().is_none();
-    (reading::sample(calls().map(|c| c.slice)), loads_once)
+/// How often modules are loaded in the steps that count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    /// A single time, and nothing is compiled.
+    Once,
+    /// In one step only, and nothing is compiled: as many modules may have been used for the first time.
+    OneStep,
+    /// In several steps, or something is compiled.
+    Again,
+}
+
+/// Compile calls of the steps that count, and how often there are any.
+fn compile_calls(workload: &Workload<'_>) -> (Vec<SliceId>, Loads) {
+    let of = |step| reading::calls(workload.rank, step).iter().filter(|call| is_compile(call.kind));
+    let calls = || workload.steps().flat_map(of);
+    let loads_only = calls().all(|call| call.kind == HostCall::ModuleLoad);
+    let steps = workload.steps().filter(|step| of(step).next().is_some()).count();
+    let loads = match calls().count() {
+        1 if loads_only => Loads::Once,
+        _ if loads_only && steps == 1 => Loads::OneStep,
+        _ => Loads::Again,
+    };
+    (reading::sample(calls().map(|call| call.slice)), loads)
 }
 
 /// Nothing is compiled or loaded any more; what builds a graph stays.

@@ -32,10 +32,20 @@ const NOWHERE: Text = Text::new(
 );
 /// What comes first lies where most of the time is.
 const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
+/// The same where the findings of that layer explain little of its time.
+const PARTLY: Text = Text::new(
+    "The findings explain {explained} of that layer; first to change of what they name: {gain}.",
+    "各发现只解释了该层的 {explained}；其中首先应改：{gain}。",
+);
+/// It lies elsewhere, and nobody knows what most of the time was.
+const UNKNOWN: Text = Text::new(
+    "No rule names a cause there; first to change, in the {other} layer: {gain}.",
+    "该部分没有规则指出原因；首先应改的在{other}层：{gain}。",
+);
 /// It lies elsewhere, and most of the time has no finding.
 const ELSEWHERE: Text = Text::new(
-    "No rule names a cause there; first to change, in the {other} layer: {gain}.",
-    "该层没有规则指出原因；首先应改的在{other}层：{gain}。",
+    "No finding in that layer gains 1 %; first to change, in the {other} layer: {gain}.",
+    "该层没有收益达到 1% 的发现；首先应改的在{other}层：{gain}。",
 );
 /// It lies elsewhere, and what was found where most of the time is gains less, or may gain nothing.
 const LESS: Text = Text::new(
@@ -55,6 +65,8 @@ const RATED: Text = Text::new(
     "No rule that could decide names a cause; {operator}, {part} of the time, reaches {rate} of its limit at {peak} peaks.",
     "能够判定的规则都没有指出原因；{operator} 占时间的 {part}，按{peak}峰值达到其上限的 {rate}。",
 );
+/// Share of a layer's time below which its findings do not explain it (decided form of the verdict).
+const EXPLAINED: f64 = 1.0 / 3.0;
 /// Part of the time that an operator has at least for its rate to be in the headline; own value.
 const LONG: f64 = 0.1;
 
@@ -99,15 +111,23 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
         None => rated(case, (rank, class), place).unwrap_or_else(|| Message::plain(UNJUDGED)),
         Some(first) => {
             let found = case.weighty().any(|f| VerdictLayer::of(f.layer) == place.layer);
+            // Of waits for others, and of another rank's steps, what is explained here says nothing.
+            let of_place =
+                |own: &&Explained| own.layer != Layer::Communication && VerdictLayer::of(own.layer) == place.layer;
+            let own = case.explained.iter().find(of_place).filter(|_| first.rank.is_none());
+            let explained = own.map_or(1.0, |own| own.share);
             let text = match () {
+                () if first.layer == place.layer && place.share >= MOST && explained < EXPLAINED => PARTLY,
                 () if first.layer == place.layer => SAME,
                 () if found => LESS,
+                () if place.layer == VerdictLayer::Undecided => UNKNOWN,
                 () => ELSEWHERE,
             };
             Message::new(
                 text,
                 [
                     ("gain", first.gain().within()),
+                    ("explained", Value::Share(explained)),
                     ("other", Value::Text(first.layer.words())),
                     ("layer", Value::Text(place.layer.words())),
                 ],

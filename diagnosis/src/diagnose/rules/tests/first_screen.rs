@@ -20,7 +20,7 @@ pub(super) fn text(message: &Message) -> String {
     })
 }
 
-fn unjudged(diagnosis: &Diagnosis) -> Vec<String> {
+pub(super) fn unjudged(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.verdict.unjudged.iter().map(|doubt| text(&doubt.sentence)).collect()
 }
 

@@ -3,6 +3,7 @@
 mod ceilings;
 mod claims;
 mod communication;
+mod doubts;
 mod first_screen;
 mod graphs;
 mod host;

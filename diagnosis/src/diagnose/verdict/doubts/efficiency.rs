@@ -5,7 +5,7 @@ use model::Beside;
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, DeviceOp, Layer, op_shapes},
-    diagnose::finding::Finding,
+    diagnose::{finding::Finding, limits::Rate, signals::measured},
     i18n::{Message, Text, Value},
 };
 
@@ -28,10 +28,25 @@ const SHAPELESS: Text = Text::new(
     "{bucket} 还能快多少（占步时 {share}）：请采集形状，或给出模型（--model config.json）",
 );
 
+/// What it says where a rate follows from what was recorded, and nobody knows the limit.
+const PEAKLESS: Text = Text::new(
+    "how fast {bucket} could be, {share} of the step: sizes and types of its operands are known, but no peaks of this device; measure them there (strato probe --save) and give them (--probe)",
+    "{bucket} 还能快多少（占步时 {share}）：操作数的尺寸与类型已知，但不知该设备的峰值；请在该设备上测量（strato probe --save）后给出（--probe）",
+);
+/// What it says where a profiler of kernels measured them.
+const MEASURED: Text = Text::new(
+    "how fast {bucket} could be, {share} of the step: its longest kernel was measured, its busiest unit works for {busiest} of its time (memory {memory}, arithmetic {compute}); what it has to do does not follow from the recorded sizes",
+    "{bucket} 还能快多少（占步时 {share}）：其最长内核已有测量，最忙的单元工作时间占 {busiest}（访存 {memory}，计算 {compute}）；其应有的工作量无法由所采集的尺寸得出",
+);
+/// What it says where sizes were recorded without types.
+const UNTYPED: Text = Text::new(
+    "how fast {bucket} could be, {share} of the step: sizes were recorded without types, so that nobody knows what its kernels move; record both (a profiler of the framework does), or measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（占步时 {share}）：采集了尺寸而没有类型，无法得知其内核的访存量；请同时采集两者（框架自带的剖析器即可），或用厂商的内核剖析器单独测量其中最长者",
+);
 /// What it says where shapes were recorded, and no rate follows from them.
 const UNKNOWN: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: what was recorded does not say what its kernels compute or move; record the sizes and types of all operands, or measure the longest of them alone with its vendor's kernel profiler",
-    "{bucket} 还能快多少（占步时 {share}）：所采集的内容不能说明其内核的运算量或访存量；请采集所有操作数的尺寸与类型，或用厂商的内核剖析器单独测量其中最长者",
+    "how fast {bucket} could be, {share} of the step: sizes and types were recorded, but what its kernels compute or move does not follow from those alone; measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（占步时 {share}）：尺寸与类型已采集，但仅凭它们不能得出其内核的运算量或访存量；请用厂商的内核剖析器单独测量其中最长者",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
@@ -52,13 +67,30 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let ops = || rank.steady_steps(class).flat_map(|step| rank.ops_of(step)).filter(is_of).take(LOOKED_AT);
     let replayed = 2 * ops().filter(|op| op.in_graph).count() > ops().count();
     let told = || case.cx.analysis.model.is_some() || case.cx.trace.manifest.value(Beside::MATCH).is_some();
+    // Of replays nodes are told by what was given beside the capture, or by the table of their profiler.
+    let shaped = |op: &DeviceOp| op_shapes::inputs(case.cx.trace, rank, op);
+    let has_shapes = || 2 * ops().filter(|op| !shaped(op).is_empty()).count() > ops().count();
+    let typed = || ops().any(|op| shaped(op).iter().any(|tensor| tensor.element.is_some()));
+    let longest = ops().filter_map(|op| Some((op.dur(), measured::of(case.cx, op)?))).max_by_key(|(ns, _)| *ns);
+    let said = longest.and_then(|(_, summary)| {
+        let (memory, compute) = (measured::memory(summary)?, measured::compute(summary)?);
+        Some([("memory", memory), ("compute", compute), ("busiest", memory.max(compute))])
+    });
+    let of_it = |rate: &&Rate| matches!(bucket, Bucket::Compute(op) if rate.operator == op.name());
+    let without_peak = case.limits.rates.iter().filter(of_it).filter(|rate| rate.peak.is_none());
+    let peakless = without_peak.map(|rate| rate.ns * rate.count as f64).sum::<f64>();
     let text = match () {
-        () if replayed && told() => REPLAYED_UNKNOWN,
-        () if replayed => REPLAYED,
-        () if ops().any(|op| !op_shapes::inputs(case.cx.trace, rank, op).is_empty()) => UNKNOWN,
-        () => SHAPELESS,
+        () if 2.0 * peakless > ns => PEAKLESS,
+        () if said.is_some() => MEASURED,
+        () if replayed && !has_shapes() && told() => REPLAYED_UNKNOWN,
+        () if replayed && !has_shapes() => REPLAYED,
+        () if !has_shapes() => SHAPELESS,
+        () if typed() => UNKNOWN,
+        () => UNTYPED,
     };
-    let args = [("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
+    let mut args =
+        vec![("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
+    args.extend(said.into_iter().flatten().map(|(name, value)| (name, Value::Share(value))));
     (share > claimed).then(|| Unjudged {
         share,
         sentence: Message::new(text, args),

@@ -14,6 +14,7 @@ mod stated;
 mod transfers;
 mod unexplained;
 mod unnamed;
+mod waits;
 
 use super::case::{Case, UNEXPLAINED};
 use crate::i18n::Message;
@@ -40,6 +41,7 @@ const REGISTRY: &[Doubt] = &[
     stated::ask,
     unexplained::ask,
     collectives::ask,
+    waits::ask,
     around::ask,
     demand::ask,
     pause::ask,

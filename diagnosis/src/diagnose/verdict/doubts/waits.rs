@@ -1,0 +1,48 @@
+//! Waits of a rank for the others of its job, of which no finding says the cause.
+
+use std::collections::BTreeMap;
+
+use model::Ns;
+
+use super::{Case, Unjudged};
+use crate::{
+    analysis::{Bucket, Layer},
+    diagnose::relations::Role,
+    i18n::{Message, Text, Value},
+};
+
+/// Share of the step from which waits without a cause need a word; own value, that of the runtime.
+const LEAST: f64 = 0.10;
+
+/// What it says.
+const SENTENCE: Text = Text::new(
+    "{share} of the step rank {rank} waits in collectives for other ranks, {part} of it for rank {late}; no finding says what keeps that rank: its own report tells what it does meanwhile (--rank {late})",
+    "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，其中 {part} 是等待 rank {late}；没有发现指出后者因何迟到：可用 --rank {late} 查看该 rank 当时在做什么",
+);
+
+pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
+    let (rank, class) = case.longest?;
+    let share = class.share(|bucket| bucket == Bucket::CommWait);
+    let named = |rule| case.rules.with(Role::LateRank).any(|late| late == rule);
+    if share < LEAST || case.findings.iter().any(|f| f.layer == Layer::Communication || named(f.rule)) {
+        return None;
+    }
+    let analysis = case.cx.analysis;
+    let at = analysis.ranks.iter().position(|own| std::ptr::eq(own, rank))?;
+    let in_step = |op: u32| rank.steady_steps(class).any(|step| step.ops.contains(&(op as usize)));
+    let mut waited: BTreeMap<usize, Ns> = BTreeMap::new();
+    for wait in analysis.job.waits.iter().filter(|wait| wait.rank == at && in_step(wait.op)) {
+        let sum = waited.entry(wait.late).or_default();
+        *sum = sum.saturating_add(wait.ns);
+    }
+    let all: Ns = waited.values().sum();
+    let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
+    let number = |at: usize| analysis.ranks.get(at).map(|rank| Value::Count(rank.rank.into()));
+    let args = [
+        ("share", Value::Share(share)),
+        ("rank", number(at)?),
+        ("part", Value::Share(ns as f64 / all.max(1) as f64)),
+        ("late", number(late)?),
+    ];
+    Some(Unjudged { share, sentence: Message::new(SENTENCE, args), because: Vec::new(), decides: false })
+}
