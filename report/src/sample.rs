@@ -352,6 +352,7 @@ fn finding() -> Finding {
         supersedes: vec!["RT-01"],
         explains: 19_000,
         same_time_as: None,
+        beyond: false,
     }
 }
 

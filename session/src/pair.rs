@@ -133,6 +133,13 @@ impl Side {
         self.repeats.iter().map(|repeat| (&repeat.trace, &repeat.analysis)).collect()
     }
 
+    /// The repeat that stands for the side, given away.
+    fn into_chosen(self, packs: &Packs) -> Option<(Trace, Analysis, Diagnosis)> {
+        let Repeat { trace, analysis, diagnosis } = self.repeats.into_iter().nth(self.chosen)?;
+        let diagnosis = diagnosis.into_inner().unwrap_or_else(|| judge(&trace, &analysis, packs));
+        Some((trace, analysis, diagnosis))
+    }
+
     fn report(&self, packs: &Packs) -> Report {
         Report::of(self.repeats.iter().map(|repeat| (&repeat.trace, &repeat.analysis, repeat.diagnosis(packs))))
     }
@@ -184,6 +191,12 @@ impl Pair {
     /// Sources of captures that were given twice for one side; one launch counts once.
     pub fn twice(&self) -> impl Iterator<Item = &str> {
         self.sides.iter().flat_map(|side| side.twice.iter().map(String::as_str))
+    }
+
+    /// The capture that stands for each side, with what was found in it; `None` where a side is empty.
+    pub fn into_chosen(self) -> Option<[(Trace, Analysis, Diagnosis); 2]> {
+        let [a, b] = self.sides;
+        Some([a.into_chosen(&self.packs)?, b.into_chosen(&self.packs)?])
     }
 
     /// Whether each side is one capture.

@@ -82,5 +82,6 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, arguments.output.as_deref())?;
     }
-    Ok(Exit::Done)
+    // The command is the question, and it was not answered.
+    Ok(if decision.refused.is_empty() { Exit::Done } else { Exit::Refused })
 }

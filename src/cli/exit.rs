@@ -11,7 +11,7 @@ pub enum Exit {
     Done,
     /// Done, and there are findings at or above the level asked for.
     Findings,
-    /// A gate was asked of two captures that may not be compared.
+    /// A gate or a decision was asked of two captures that may not be compared.
     Refused,
     /// A gate was asked of two captures that have nothing to be judged by.
     Unjudged,

@@ -246,6 +246,11 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
         String::from_utf8(out.stdout).unwrap()
     };
     let json = |a: &str, b: &str| serde_json::from_str::<serde_json::Value>(&compare(a, b, "json")).unwrap();
+    // The page of the two holds the timelines of both, which move together.
+    let page = compare(&a, &b, "html");
+    let drawn = page.split("<main>").nth(1).unwrap();
+    assert_eq!(drawn.matches("<figure class=\"timeline\" data-linked").count(), 2);
+    assert!(drawn.contains("Timeline A") && drawn.contains("Timeline B"), "{page:.400}");
     let (there, back) = (json(&a, &b), json(&b, &a));
     let statistics = &there["statistics"];
     assert_eq!(

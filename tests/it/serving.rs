@@ -88,6 +88,10 @@ fn results_of_other_work_are_refused_and_the_gate_says_so() {
     let text = String::from_utf8_lossy(&refused.stdout).into_owned();
     assert_eq!(refused.status.code(), Some(5), "{text}");
     assert!(text.contains("may not be compared") && text.contains("model.name") && !text.contains('×'), "{text}");
+    let decided = |more: &[&str]| {
+        strato(&[&["decide", "named.json", "other.json"], more].concat(), directory.path()).status.code()
+    };
+    assert_eq!((decided(&[]), decided(&["--force"])), (Some(5), Some(0)), "a decision that was refused");
     let slower =
         strato(&["diff", "a.jsonl", "b.jsonl", "--fail-on", "critical", "--format", "junit"], directory.path());
     assert_eq!(slower.status.code(), Some(1));
@@ -179,7 +183,9 @@ fn what_may_not_be_weighed_is_told_with_its_reasons() {
         let run = strato(&["run", "--model", model, "--gen", "32", "-o", name, "--quiet"], directory.path());
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     }
-    let document = json(&["decide", "a.strato", "b.strato", "--format", "json"], directory.path());
+    let told = strato(&["decide", "a.strato", "b.strato", "--format", "json"], directory.path());
+    assert_eq!(told.status.code(), Some(5));
+    let document: Value = serde_json::from_slice(&told.stdout).unwrap();
     let refused: Vec<&str> = document["refused"].as_array().unwrap().iter().filter_map(|why| why.as_str()).collect();
     assert!(refused.contains(&"model.name differs: A has tiny, B has tiny-moe"), "{refused:?}");
     assert!(

@@ -79,6 +79,23 @@ pub fn document(document: &Document, title: &str, simulated: bool, lang: Lang) -
     framed(title, &contents.list(), &body, simulated, lang)
 }
 
+/// A comparison as a page of its own, with the timelines of both sides below: they move together.
+pub fn comparison(
+    document: &Document,
+    title: &str,
+    timelines: &[Option<Timeline>; 2],
+    simulated: bool,
+    lang: Lang,
+) -> String {
+    let mut contents = Contents::default();
+    let mut body = contents.section(document);
+    for (timeline, side) in timelines.iter().zip(["A", "B"]) {
+        let name = format!("{} {side}", TIMELINE.get(lang));
+        body.push_str(&timeline.as_ref().map_or_else(String::new, |own| canvas(own, &name, true, &mut contents, lang)));
+    }
+    framed(title, &contents.list(), &body, simulated, lang)
+}
+
 /// The page around what stands in it.
 fn framed(title: &str, contents: &str, body: &str, simulated: bool, lang: Lang) -> String {
     let title = escape(&super::text::plain(title, super::text::NAME));
@@ -121,21 +138,26 @@ fn of_capture(capture: &Capture, timeline: Option<&Timeline>, contents: &mut Con
         if part == Part::Answer {
             out.push_str(&figure::layers(capture, lang));
             out.push_str(&figure::steps(capture, lang));
-            out.push_str(&timeline.map_or_else(String::new, |timeline| canvas(timeline, contents, lang)));
+            let drawn = timeline.map(|timeline| canvas(timeline, TIMELINE.get(lang), false, contents, lang));
+            out.push_str(&drawn.unwrap_or_default());
         }
     }
     out
 }
 
-/// The timeline: its data, and where the script draws it.
-fn canvas(timeline: &Timeline, contents: &mut Contents, lang: Lang) -> String {
+/// What the section with a timeline is called.
+const TIMELINE: Text = Text::new("Timeline", "时间线");
+
+/// The timeline: its data, and where the script draws it. `linked` ones of a page move together.
+fn canvas(timeline: &Timeline, name: &str, linked: bool, contents: &mut Contents, lang: Lang) -> String {
     if timeline.lanes.is_empty() {
         return String::new();
     }
     let get = |text: Text| text.get(lang);
     let mut out = String::new();
-    let name = get(Text::new("Timeline", "时间线"));
     let id = contents.entry(2, name);
+    let name = escape(name);
+    let linked = if linked { " data-linked" } else { "" };
     let legend: String = timeline.kinds.iter().enumerate().fold(String::new(), |mut out, (i, kind)| {
         let _ = write!(out, "<li data-kind=\"{i}\"><i></i>{}</li>", escape(kind.name));
         out
@@ -163,7 +185,7 @@ fn canvas(timeline: &Timeline, contents: &mut Contents, lang: Lang) -> String {
     let _ = write!(
         out,
         "<section>\n<h2 id=\"{id}\">{name}</h2>\n<p class=\"note\">{about}</p>\n\
-         <figure class=\"timeline\" data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
+         <figure class=\"timeline\"{linked} data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
          <div class=\"tools\"><ul class=\"legend\">{legend}</ul><div>{buttons}</div></div>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"application\" aria-label=\"{name}: {told}\"><div class=\"tall\">\
          <canvas aria-hidden=\"true\"></canvas></div></div>\n\

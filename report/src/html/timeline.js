@@ -1,6 +1,7 @@
 "use strict";
 // Draws each timeline of the page on its canvas. A frame costs the lanes in sight and, of each, the marks that the window
 // touches; marks narrower than a pixel share it, and a pixel is as dense as its time is busy.
+const linked = [];
 for (const root of document.querySelectorAll("figure.timeline")) timeline(root);
 
 function timeline(root) {
@@ -270,11 +271,19 @@ function timeline(root) {
     pen.fillRect(labels - .5, 0, .5, height);
   }
 
-  function view(a, b) {
+  function show(a, b) {
     const span = Math.min(Math.max(b - a, SHORTEST), held);
     const middle = Math.min(Math.max((a + b) / 2, span / 2), held - span / 2);
     [from, to] = [middle - span / 2, middle + span / 2];
     plan();
+  }
+  // Timelines that are compared show as much time each, from as far into their own step.
+  const begin = data.focus[0];
+  const follow = (into, span) => show(begin + into, begin + into + span);
+  if (root.dataset.linked !== undefined) linked.push(follow);
+  function view(a, b) {
+    show(a, b);
+    if (linked.includes(follow)) for (const other of linked) if (other !== follow) other(from - begin, to - from);
   }
   const zoom = (factor, at) => view(at - (at - from) * factor, at + (to - at) * factor);
   const pan = (part) => view(from + (to - from) * part, to + (to - from) * part);

@@ -152,8 +152,13 @@ fn changes(page: &mut Page<'_>) {
                     [("rule", Value::Raw(rule.to_owned()))],
                 ))
             });
+            let beyond = match finding.layer {
+                _ if !finding.beyond => Inlines::new(),
+                Layer::Operator => page.aside(page.get(Text::new("their launches go with them", "其下发一并省去"))),
+                _ => page.aside(page.get(Text::new("idle time beside it goes with it", "相邻的空闲一并省去"))),
+            };
             let number = Inlines::strong(format!("{}. {}", n + 1, finding.rule));
-            inlines![number, " ", page.message(&finding.claim), " ", gain, same]
+            inlines![number, " ", page.message(&finding.claim), " ", gain, beyond, same]
         })
         .collect();
     if lines.is_empty() {

@@ -91,6 +91,10 @@ pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
             Text::new("the copy by which the host reads the sampled token back", "主机读回采样 token 的拷贝")
         }
         AnchorKind::GraphLaunch => Text::new("the launch of the decode graph", "解码图的下发"),
+        AnchorKind::Passes => Text::new(
+            "a sequence of device operations that repeats: equal passes, each from its first operation to that of the next",
+            "重复出现的设备操作序列：相同的各次执行，每次从首个操作到下一次的首个操作",
+        ),
         AnchorKind::PeriodicOp => Text::new("a device operation that occurs once per step", "每步出现一次的设备操作"),
         AnchorKind::WholeCapture => Text::new(
             "nothing; one window from the first device operation to the end of the last",

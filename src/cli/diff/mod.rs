@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use diagnosis::{analysis::Options, i18n::Lang};
-use report::diff::{
-    Compared, DiffReport,
-    ci::{self, Check},
-    declaration, json,
+use report::{
+    diff::{
+        Compared, DiffReport,
+        ci::{self, Check},
+        declaration, json,
+    },
+    html,
 };
 use session::{Pair, Reading};
 
@@ -20,6 +23,7 @@ use super::{
     examine::Narrowed,
     exit::{Exit, Usage},
     output::Output,
+    page,
     progress::Bar,
     say,
     source::Source,
@@ -73,6 +77,8 @@ enum Form {
     Md,
     /// JSON, for scripts.
     Json,
+    /// A page for a browser, with the timelines of both sides.
+    Html,
     /// A JUnit report of the gate, for build pipelines.
     Junit,
     /// Annotations of GitHub workflows.
@@ -94,6 +100,11 @@ impl Arguments {
         let text = match self.format {
             Form::Md => Output::Document(report.document(global.lang())),
             Form::Json => Output::Data(report.json(self.gate.results_asked(report))?),
+            Form::Html => {
+                let document = report.document(global.lang());
+                let simulated = report.heads().iter().any(|head| head.simulated);
+                Output::Data(html::document(&document, "A and B", simulated, global.lang()))
+            }
             Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.results_check(report))),
             Form::Toml => {
                 return Err(Usage(
@@ -164,6 +175,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let text = match arguments.format {
         Form::Md => Output::Document(report.document(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
+        Form::Html => Output::Data(page::comparison(&report, pair.into_chosen(), lang)),
         Form::Junit | Form::Github => Output::Data(arguments.format.checks(&Check::of(&report, lang))),
         Form::Toml => Output::Data(declaration::render(&report, lang)),
     };
