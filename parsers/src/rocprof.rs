@@ -45,6 +45,9 @@ const COUNTERS: &[&str] = &[
     "l2cachehit",
 ];
 
+/// Bytes in which a version that numbers its events has numbered one.
+const HEAD: usize = 1 << 18;
+
 fn matches(head: &Head<'_>) -> Match {
     let has = |key: &str| member::has_key(head.bytes, key);
     let events = head.bytes.trim_ascii_start().starts_with(b"{") && has("traceEvents") && has("BeginNs");
@@ -52,13 +55,12 @@ fn matches(head: &Head<'_>) -> Match {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    if crate::container::head(path, 64)?.trim_ascii_start().starts_with(b"{") {
-        return hip_events::read(
-            path,
-            &hip_events::Profiler { format: "rocprof", vendor: "amd", arrows: true },
-            sink,
-            options.progress,
-        );
+    let head = crate::container::head(path, HEAD)?;
+    if head.trim_ascii_start().starts_with(b"{") {
+        // A version that numbers its events needs no arrows, which take another reading of the whole file.
+        let arrows = !member::has_key(&head, "Index");
+        let profiler = hip_events::Profiler { format: "rocprof", vendor: "amd", arrows };
+        return hip_events::read(path, &profiler, sink, options.progress);
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
     let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));

@@ -5,12 +5,12 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use model::{Detail, Ns, SliceId, StringId, Trace};
+use model::{Detail, Ns, SliceId, Span, StringId, Trace};
 use rustc_hash::FxHashMap;
 
 use super::model::Copies;
 use diagnosis::{
-    analysis::{Analysis, Call, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive, timeline},
+    analysis::{Analysis, Call, Class, CopyDir, DeviceOp, OpKind, Rank, attribution::Exclusive},
     compare::{
         align::{Alignment, Part, Placer, Reader},
         chosen::Chosen,
@@ -127,21 +127,35 @@ pub fn copies(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
 /// take longest first. Of a call the time counts after what the device still had to do when it began.
 pub fn untraced(trace: &Trace, rank: &Rank, class: &Class) -> Vec<Copies> {
     let mut found: BTreeMap<(CopyDir, i64), Copies> = BTreeMap::new();
-    let counts =
-        |call: &Call| rank.steady_steps(class).any(|step| call.start < step.window.end && step.window.start < call.end);
+    // Windows of steps lie one behind the other.
+    let windows: Vec<Span> = rank.steady_steps(class).map(|step| step.window).collect();
+    let counts = |call: &Call| {
+        let next = windows.partition_point(|window| window.end <= call.start);
+        windows.get(next).is_some_and(|window| window.start < call.end)
+    };
+    // Until when the device has something to do, with each operation that starts.
+    let busy: Vec<Ns> = rank
+        .timeline
+        .ops
+        .iter()
+        .scan(Ns::MIN, |end, op| {
+            *end = op.end.max(*end);
+            Some(*end)
+        })
+        .collect();
     for call in rank.timeline.untraced_copies().filter(|call| counts(call)) {
         let said =
             trace.locate(call.slice).and_then(|(track, row)| trace.detail(trace.lanes.get(track.0 as usize)?, row));
         let Some(Detail::Copy(detail)) = said else { continue };
         let Some(bytes) = detail.bytes else { continue };
-        let dir = detail.direction.map_or(CopyDir::Unknown, |name| timeline::direction(trace.strings.get(name)));
+        let dir = detail.direction.map_or(CopyDir::Unknown, |name| CopyDir::named(trace.strings.get(name)));
         let begun = rank.timeline.ops.partition_point(|op| op.start < call.end);
-        let busy = rank.timeline.ops.get(..begun).and_then(|ops| ops.iter().map(|op| op.end).max());
+        let free = begun.checked_sub(1).and_then(|last| busy.get(last)).copied().unwrap_or(call.start);
         let none = || Copies { name: dir.name(), count: 0, bytes: 0, time: 0 };
         let sum = found.entry((dir, bytes)).or_insert_with(none);
         sum.count += 1;
         sum.bytes = sum.bytes.saturating_add(bytes);
-        sum.time = sum.time.saturating_add((call.end - busy.unwrap_or(call.start).max(call.start)).max(0));
+        sum.time = sum.time.saturating_add((call.end - free.max(call.start)).max(0));
     }
     let mut found: Vec<Copies> = found.into_values().collect();
     found.sort_by_key(|copies| Reverse(copies.time));

@@ -47,6 +47,18 @@ pub enum CopyDir {
 }
 
 impl CopyDir {
+    /// The direction of this name, as readers of captures give it.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "HtoD" => Self::HtoD,
+            "DtoH" => Self::DtoH,
+            "DtoD" => Self::DtoD,
+            "PtoP" => Self::PtoP,
+            "HtoH" => Self::HtoH,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Name of the bucket of copies in this direction.
     pub fn name(self) -> &'static str {
         match self {

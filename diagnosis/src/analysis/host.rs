@@ -7,7 +7,7 @@ use super::{
     bucket::{Bucket, CopyDir, HostLabel},
     spans::union,
     task_queue::TaskQueue,
-    timeline::{self, Call, Timeline},
+    timeline::{Call, Timeline},
 };
 use crate::platform::{HostCall, Packs};
 
@@ -112,7 +112,7 @@ impl HostStates {
         let direction = |call: &Call| {
             let (track, row) = trace.locate(call.slice)?;
             let Detail::Copy(copy) = trace.detail(trace.lanes.get(track.0 as usize)?, row)? else { return None };
-            copy.direction.map(|name| timeline::direction(trace.strings.get(name)))
+            copy.direction.map(|name| CopyDir::named(trace.strings.get(name)))
         };
         let unseen: FxHashMap<SliceId, CopyDir> =
             timeline.untraced_copies().map(|c| (c.slice, direction(c).unwrap_or(CopyDir::Unknown))).collect();

@@ -3,7 +3,8 @@
 
 use model::{Category, Ns};
 
-use super::{Bucket, GraphMode, script::Script};
+use super::{Bucket, GraphMode, Options, analyze, script::Script, tests::decode_steps};
+use crate::platform::Packs;
 
 const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
 const NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
@@ -53,4 +54,25 @@ fn a_replay_of_which_most_was_not_recorded_is_a_graph_and_its_idle_time_unattrib
     let buckets = &a.ranks[0].classes[0].buckets;
     assert!(buckets.iter().all(|(bucket, _)| *bucket != Bucket::Dispatch), "{buckets:?}");
     assert!(a.ranks[0].classes[0].share(|bucket| bucket == Bucket::Unattributed) > 0.5, "{buckets:?}");
+}
+
+/// K11: where the steps are nobody could say.
+#[test]
+fn k11_steps_are_the_ranges_that_were_named() {
+    let mut s = decode_steps(6);
+    for i in 0..3 {
+        s.host(Category::UserRange, &format!("outer {i}"), (i * 2_000 - 1, (i + 1) * 2_000 - 60));
+    }
+    s.host(Category::UserRange, "outer loop", (-5, 90_000));
+    let trace = s.trace();
+    let steps = |mark: &str| {
+        let options = Options { step_mark: Some(mark.into()), ..Options::default() };
+        let analysis = analyze(&trace, &Packs::embedded().unwrap(), &options);
+        let rank = &analysis.ranks[0];
+        (rank.anchor.key(), rank.steps.len())
+    };
+    assert_eq!(steps("outer"), ("asked:outer".to_owned(), 3));
+    assert_eq!(steps("execute_context_0(0)_generation_4(4)"), ("asked:execute_context_0(0)_generation_4(4)".into(), 6));
+    // Of a name that is not there the steps are those that are found.
+    assert_eq!(steps("nothing"), ("user_range:vllm".to_owned(), 6));
 }

@@ -3,10 +3,10 @@
 use model::{Category, Ns, Trace};
 
 use super::{
-    Analysis, AnchorKind, GraphMode, Options, Selection, analyze,
+    Analysis, AnchorKind, GraphMode, Selection,
     script::{Script, named},
 };
-use crate::platform::{Packs, Stage};
+use crate::platform::Stage;
 
 const GEMM: &str = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize64x64x64";
 const NORM: &str = "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)";
@@ -289,7 +289,7 @@ fn of_nested_annotations_the_inner_one_is_the_step() {
 }
 
 /// `n` annotated decode steps of 1 000 ns: range, launches, two kernels, sampling.
-fn decode_steps(n: i64) -> Script {
+pub(super) fn decode_steps(n: i64) -> Script {
     let mut s = Script::default();
     for i in 0..n {
         let t = i * 1_000;
@@ -314,27 +314,6 @@ fn annotated_steps_tile_the_run_and_the_last_one_does_not_count() {
     assert_eq!((class.stage, class.batch, class.count, class.steady), (Stage::Decode, Some(4), 6, 5));
     assert_eq!((class.p50, class.p99, class.total), (1_000, 1_000, 5_000));
     assert!(class.key.starts_with("decode b=4"), "{}", class.key);
-}
-
-/// K11: where the steps are nobody could say.
-#[test]
-fn k11_steps_are_the_ranges_that_were_named() {
-    let mut s = decode_steps(6);
-    for i in 0..3 {
-        s.host(Category::UserRange, &format!("outer {i}"), (i * 2_000 - 1, (i + 1) * 2_000 - 60));
-    }
-    s.host(Category::UserRange, "outer loop", (-5, 90_000));
-    let trace = s.trace();
-    let steps = |mark: &str| {
-        let options = Options { step_mark: Some(mark.into()), ..Options::default() };
-        let analysis = analyze(&trace, &Packs::embedded().unwrap(), &options);
-        let rank = &analysis.ranks[0];
-        (rank.anchor.key(), rank.steps.len())
-    };
-    assert_eq!(steps("outer"), ("asked:outer".to_owned(), 3));
-    assert_eq!(steps("execute_context_0(0)_generation_4(4)"), ("asked:execute_context_0(0)_generation_4(4)".into(), 6));
-    // Of a name that is not there the steps are those that are found.
-    assert_eq!(steps("nothing"), ("user_range:vllm".to_owned(), 6));
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn device_op(
 /// memories that the device can reach `DtoD`, pinned host memory included.
 fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
     let said = |lane: &Columns, i: usize| match trace.detail(lane, i) {
-        Some(Detail::Copy(copy)) => copy.direction.map(|d| direction(trace.strings.get(d))),
+        Some(Detail::Copy(copy)) => copy.direction.map(|d| CopyDir::named(trace.strings.get(d))),
         _ => None,
     };
     let asked = lane
@@ -322,18 +322,6 @@ fn copy_dir(trace: &Trace, lane: &Columns, i: usize) -> CopyDir {
         .and_then(|call| trace.locate(call))
         .and_then(|(track, row)| said(trace.lanes.get(track.0 as usize)?, row));
     asked.or_else(|| said(lane, i)).unwrap_or(CopyDir::Unknown)
-}
-
-/// The direction of a copy by the name that readers give it.
-pub fn direction(name: &str) -> CopyDir {
-    match name {
-        "HtoD" => CopyDir::HtoD,
-        "DtoH" => CopyDir::DtoH,
-        "DtoD" => CopyDir::DtoD,
-        "PtoP" => CopyDir::PtoP,
-        "HtoH" => CopyDir::HtoH,
-        _ => CopyDir::Unknown,
-    }
 }
 
 fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {

@@ -103,3 +103,40 @@ fn translated(edit: &Edit, counterpart: &dyn Fn(u32) -> Option<(u32, Ns, Ns)>) -
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+    use super::*;
+    use crate::analysis::script::Script;
+
+    /// Two ranks with three kernels each; the second one's take twice as long, and a copy comes before them.
+    fn ranks(names: [&str; 3]) -> [Timeline; 2] {
+        let mut s = Script::default();
+        for (rank, names) in [["gemm_nt", "cast_kernel", "rms_norm_kernel"], names].into_iter().enumerate() {
+            s.rank(rank as u32);
+            if rank == 1 {
+                s.copy("cudaMemcpyAsync", (0, 10), "HtoD", "pinned", 8, (20, 30));
+            }
+            for (i, name) in names.into_iter().enumerate() {
+                let at = 1_000 * (i as Ns + 1);
+                s.launch((at - 20, at - 10), name, (at, at + 100 * (rank as Ns + 1)));
+            }
+        }
+        let analysis = s.analyze().1;
+        [0, 1].map(|rank| analysis.ranks[rank].timeline.clone())
+    }
+
+    /// What a rank does shorter its twin does as much shorter, by parts of its own time, wherever its operations stand.
+    #[test]
+    fn a_change_is_carried_over_to_the_same_kernels_alone() {
+        let [own, twin] = ranks(["gemm_nt", "cast_kernel", "rms_norm_kernel"]);
+        let half = Edit::Resize(vec![(1, 50)]);
+        let told = |edit: Option<Edit>| format!("{edit:?}");
+        assert_eq!(told(carried_over(&half, &own, &twin)), "Some(Resize([(2, 100)]))");
+        assert_eq!(told(carried_over(&Edit::Remove(vec![1]), &own, &twin)), "Some(Remove([2]))");
+        assert!(carried_over(&Edit::Unblock(vec![0]), &own, &twin).is_none(), "calls are each rank's own");
+        let [own, other] = ranks(["gemm_nt", "gemm_nt", "rms_norm_kernel"]);
+        assert!(carried_over(&half, &own, &other).is_none());
+    }
+}

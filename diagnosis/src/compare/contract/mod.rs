@@ -208,7 +208,14 @@ pub fn judge(a: Subject<'_>, b: Subject<'_>, studied: &[&'static Field]) -> Cont
     let mut reasons: Vec<Reason> = controls.iter().flat_map(of_field).collect();
     reasons.extend(work.iter().filter(|_| !same).flat_map(|work| of_work(work, studied)));
     for (side, subject) in Side::BOTH.into_iter().zip([a, b]) {
-        reasons.extend(of_capture(side, subject));
+        // What may be wrong with a capture is wrong on both sides of it, and makes no difference.
+        let doubts = |reason: &Reason| {
+            same && matches!(reason.about, About::Links | About::Inflation(_) | About::Shared | About::Idle)
+        };
+        reasons.extend(of_capture(side, subject).into_iter().map(|reason| match doubts(&reason) {
+            true => Reason { force: Force::Limits, ..reason },
+            false => reason,
+        }));
     }
     if !same {
         for (side, subject) in Side::BOTH.into_iter().zip([a, b]) {

@@ -263,6 +263,10 @@ fn a_capture_is_comparable_with_itself_whatever_it_knows() {
     let contract = judge(subject, subject, &[]);
     assert_eq!(contract.verdict(), Verdict::Comparable);
     assert!(contract.controls.iter().all(|c| c.status == Status::Equivalent(Rule::SameCapture)));
+    // Captures of which records are missing had no answer even beside themselves.
+    let broken = Facts { broken: true, ..facts.clone() };
+    let subject_broken = Subject { manifest: &nothing, facts: &broken };
+    assert_eq!(judge(subject_broken, subject_broken, &[]).verdict(), Verdict::Caveats);
     let elsewhere = Facts { digest: Some(8), ..facts.clone() };
     let contract = judge(subject, Subject { manifest: &nothing, facts: &elsewhere }, &[]);
     assert_eq!(contract.verdict(), Verdict::NotComparable);

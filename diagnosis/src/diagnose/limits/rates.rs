@@ -1,6 +1,6 @@
 //! How fast each operator of a class runs, and how far that is from what the device can do.
 
-use std::{borrow::Cow, rc::Rc};
+use std::rc::Rc;
 
 use model::{Detail, Ns, SliceId, StringId, Trace};
 use rustc_hash::FxHashMap;
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     analysis::{
-        Class, CopyDir, DeviceOp, OpKind, Rank, dtype, launch_shape,
-        op_shapes::{self, Operator, Tensor},
+        Class, CopyDir, DeviceOp, OpKind, Rank, launch_shape,
+        op_shapes::{self, Operator},
     },
     diagnose::{
         rule::Context,
@@ -204,7 +204,7 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
     for (slice, Launched { operator, ops }) in &launched {
         let Some(longest) = longest(ops) else { continue };
         let kernel = cx.trace.strings.get(longest.name);
-        let inputs = || typed(&operator.inputs, longest.op.class(), kernel);
+        let inputs = || work::typed(&operator.inputs, longest.op.class(), kernel);
         let work = || work::of(cx.trace.strings.get(operator.name), &inputs(), longest.op).map(Rc::new);
         let kind = (operator.name, operator.described, longest.op);
         let Some(work) = works.entry(kind).or_insert_with(work).clone() else { continue };
@@ -236,19 +236,6 @@ pub fn of(cx: &Context<'_>, rank: &Rank, class: &Class, ceilings: &Ceilings<'_>)
     rates.sort_by(|a, b| b.per_step.cmp(&a.per_step).then_with(|| (&a.kernel, &a.shape).cmp(&(&b.kernel, &b.shape))));
     rates.truncate(MOST);
     rates
-}
-
-/// The tensors of an operator. Where only sizes were recorded, as PyTorch's `emit_nvtx` does, those of a product have the type that
-/// its kernel's name tells.
-fn typed<'a>(inputs: &'a [Tensor], class: OpClass, kernel: &str) -> Cow<'a, [Tensor]> {
-    let untyped = class == OpClass::Matrix && inputs.iter().all(|tensor| tensor.element.is_none());
-    match dtype::format_of_name(kernel).filter(|_| untyped) {
-        Some(format) => {
-            let element = dtype::bytes_of(format);
-            inputs.iter().map(|tensor| Tensor { element, dtype: Some(format), ..tensor.clone() }).collect()
-        }
-        None => Cow::Borrowed(inputs),
-    }
 }
 
 /// The longest kernel of the class that has most of an execution's time: what the operator is there for. What it casts, clears or
@@ -423,21 +410,6 @@ mod tests {
 
     fn ceiling(best: f64) -> Option<Ceiling> {
         Some(Ceiling { usual: best, best, origin: Origin::Published })
-    }
-
-    /// `emit_nvtx` records sizes alone: nothing was known of such products, although `sgemm` says their type.
-    #[test]
-    fn the_kernel_of_a_product_tells_the_types_that_were_not_recorded() {
-        let tensor = |element| Tensor { dims: vec![4, 8], element, dtype: None };
-        let elements = |inputs: &[Tensor], by, kernel: &str| -> Vec<Option<i64>> {
-            typed(inputs, by, kernel).iter().map(|tensor| tensor.element).collect()
-        };
-        let (sizes, gemm) = ([tensor(None), tensor(None)], OpClass::Matrix);
-        assert_eq!(elements(&sizes, gemm, "ampere_sgemm_128x64_tn"), [Some(4), Some(4)]);
-        assert_eq!(elements(&sizes, gemm, "sm80_xmma_gemm_bf16bf16_bf16f32"), [Some(2), Some(2)]);
-        assert_eq!(elements(&sizes, gemm, "marlin_gemm"), [None, None]);
-        assert_eq!(elements(&sizes, OpClass::Elementwise, "vectorized_half"), [None, None]);
-        assert_eq!(elements(&[tensor(Some(2)), tensor(None)], gemm, "ampere_sgemm_128x64_tn"), [Some(2), None]);
     }
 
     #[test]

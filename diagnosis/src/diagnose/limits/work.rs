@@ -1,7 +1,12 @@
 //! What an operator has to do, by the shapes of what went into it: arithmetic and bytes.
 
+use std::borrow::Cow;
+
 use crate::{
-    analysis::op_shapes::{self, Gemm, Tensor},
+    analysis::{
+        dtype,
+        op_shapes::{self, Gemm, Tensor},
+    },
     platform::{CanonicalOp, OpClass},
 };
 
@@ -42,6 +47,19 @@ pub fn of(name: &str, inputs: &[Tensor], by: CanonicalOp) -> Option<Work> {
             moved(name, base, inputs, by.class())
         }
         _ => None,
+    }
+}
+
+/// The tensors of an operator. Where only sizes were recorded, as PyTorch's `emit_nvtx` does, those of a product have the type that
+/// its kernel's name tells.
+pub fn typed<'a>(inputs: &'a [Tensor], class: OpClass, kernel: &str) -> Cow<'a, [Tensor]> {
+    let untyped = class == OpClass::Matrix && inputs.iter().all(|tensor| tensor.element.is_none());
+    match dtype::format_of_name(kernel).filter(|_| untyped) {
+        Some(format) => {
+            let element = dtype::bytes_of(format);
+            inputs.iter().map(|tensor| Tensor { element, dtype: Some(format), ..tensor.clone() }).collect()
+        }
+        None => Cow::Borrowed(inputs),
     }
 }
 
@@ -328,6 +346,21 @@ mod tests {
         assert!(work("aten::upsample_bilinear2d", &[&[64, 4, 256, 256]], by).is_none());
         assert!(work("aten::index_select", &[&[32_000, 4096], &[8]], by).is_none());
         assert!(work("aten::index_put_", &[&[4096, 8, 128], &[8], &[8, 8, 128]], by).is_none());
+    }
+
+    /// `emit_nvtx` records sizes alone: nothing was known of such products, although `sgemm` says their type.
+    #[test]
+    fn the_kernel_of_a_product_tells_the_types_that_were_not_recorded() {
+        let tensor = |element| Tensor { dims: vec![4, 8], element, dtype: None };
+        let elements = |inputs: &[Tensor], by, kernel: &str| -> Vec<Option<i64>> {
+            typed(inputs, by, kernel).iter().map(|tensor| tensor.element).collect()
+        };
+        let (sizes, gemm) = ([tensor(None), tensor(None)], OpClass::Matrix);
+        assert_eq!(elements(&sizes, gemm, "ampere_sgemm_128x64_tn"), [Some(4), Some(4)]);
+        assert_eq!(elements(&sizes, gemm, "sm80_xmma_gemm_bf16bf16_bf16f32"), [Some(2), Some(2)]);
+        assert_eq!(elements(&sizes, gemm, "marlin_gemm"), [None, None]);
+        assert_eq!(elements(&sizes, OpClass::Elementwise, "vectorized_half"), [None, None]);
+        assert_eq!(elements(&[tensor(Some(2)), tensor(None)], gemm, "ampere_sgemm_128x64_tn"), [Some(2), None]);
     }
 
     #[test]

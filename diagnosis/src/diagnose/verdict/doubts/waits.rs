@@ -1,6 +1,6 @@
 //! Waits of a rank for the others of its job, of which no finding says the cause.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use model::Ns;
 
@@ -29,7 +29,12 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     }
     let analysis = case.cx.analysis;
     let at = analysis.ranks.iter().position(|own| std::ptr::eq(own, rank))?;
-    let in_step = |op: u32| rank.steady_steps(class).any(|step| step.ops.contains(&(op as usize)));
+    // Steps lie one behind the other.
+    let steps: Vec<Range<usize>> = rank.steady_steps(class).map(|step| step.ops.clone()).collect();
+    let in_step = |op: u32| {
+        let before = steps.partition_point(|ops| ops.start <= op as usize).checked_sub(1);
+        before.and_then(|at| steps.get(at)).is_some_and(|ops| ops.contains(&(op as usize)))
+    };
     let mut waited: BTreeMap<usize, Ns> = BTreeMap::new();
     for wait in analysis.job.waits.iter().filter(|wait| wait.rank == at && in_step(wait.op)) {
         let sum = waited.entry(wait.late).or_default();
