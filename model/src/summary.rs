@@ -42,6 +42,8 @@ pub enum Metric {
     Dram,
     /// Bytes moved from and to the device's memory, per second.
     DramBytesPerSecond,
+    /// Bytes read from the device's memory, per second, where what was written was not counted.
+    DramReadBytesPerSecond,
     /// Hits in the last cache before the device's memory, %.
     L2Hit,
     /// Warps that were resident, % of what a core can hold.
@@ -66,11 +68,12 @@ pub enum Metric {
 
 impl Metric {
     /// Every one of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Compute,
         Self::Memory,
         Self::Dram,
         Self::DramBytesPerSecond,
+        Self::DramReadBytesPerSecond,
         Self::L2Hit,
         Self::Occupancy,
         Self::OccupancyLimit,
@@ -90,6 +93,7 @@ impl Metric {
             Self::Memory => "memory",
             Self::Dram => "dram",
             Self::DramBytesPerSecond => "dram_bytes_per_second",
+            Self::DramReadBytesPerSecond => "dram_read_bytes_per_second",
             Self::L2Hit => "l2_hit",
             Self::Occupancy => "occupancy",
             Self::OccupancyLimit => "occupancy_limit",
@@ -108,7 +112,7 @@ impl Metric {
         match self {
             Self::Compute | Self::Memory | Self::Dram | Self::L2Hit => "%",
             Self::Occupancy | Self::OccupancyLimit | Self::CoresBusy | Self::Scalar => "%",
-            Self::DramBytesPerSecond => "B/s",
+            Self::DramBytesPerSecond | Self::DramReadBytesPerSecond => "B/s",
             Self::CoreClock => "Hz",
             Self::Waves | Self::Registers | Self::EligibleWarps | Self::Cores => "",
         }

@@ -51,7 +51,7 @@ impl Capture {
             job_sums: JobTotals::of(trace),
             serving: Loads::of(trace),
             link_test: LinkTest::of(trace, diagnosis.limits.link.as_ref()),
-            summaries: Summaries::of(trace, analysis.measured.joined),
+            summaries: Summaries::of(trace, analysis.measured.joined, diagnosis.kernel_sums.clone()),
             ranks: (0..).zip(&analysis.ranks).map(|(i, rank)| RankPart::build(trace, analysis, i, rank)).collect(),
             owners: owners::of(trace, analysis),
             job: JobPart::build(analysis),

@@ -111,6 +111,11 @@ fn template(name: &str) -> String {
     let mut open: Vec<Frame> = Vec::new();
     let mut frame = Frame::default();
     let mut rest = name.strip_prefix("void ").unwrap_or(name);
+    // What a template returns where it holds is no part of its name.
+    if let Some((_, named)) = rest.strip_prefix("std::enable_if<").and_then(|condition| condition.split_once(">::type ")) {
+        rest = named;
+    }
+    let mut around = "";
     while let Some(c) = rest.chars().next() {
         if let Some(after) = NOTHING.iter().find_map(|n| rest.strip_prefix(n)) {
             rest = after;
@@ -124,8 +129,16 @@ fn template(name: &str) -> String {
             let (word, after) = rest.split_at(end);
             let qualifies = after.starts_with("::") && !after.starts_with("::{") && !after.starts_with("::[");
             rest = if qualifies { &after[2..] } else { after };
-            if !qualifies {
+            if qualifies {
+                around = word;
+            } else {
+                // `gemvx::kernel`: the word alone would be said of any kernel.
+                if word == "kernel" && !around.is_empty() {
+                    frame.now += around;
+                    frame.now += "::";
+                }
                 frame.now += word;
+                around = "";
             }
         } else {
             rest = &rest[c.len_utf8()..];
@@ -317,6 +330,13 @@ mod tests {
         assert_eq!(short(norm), "add_rmsnorm_quant_kernel<bf16, bf16, 64, 8, false, false, true, 1>");
         let act = "_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16TnPFT_RKS3_EXadL_Z4siluIS2_ES3_S5_EEEEvPS3_PS4_i";
         assert!(short(act).starts_with("act_and_mul_kernel<__hip_bfloat16, silu"), "{}", short(act));
+    }
+
+    /// A product of cuBLAS was `enable_if<!T7, void>::type kernel<…>`, which said nothing of what it is.
+    #[test]
+    fn what_a_template_returns_is_no_name_and_a_plain_kernel_keeps_its_namespace() {
+        let gemv = "std::enable_if<!T7, void>::type internal::gemvx::kernel<int, int, __nv_bfloat16, __nv_bfloat16, __nv_bfloat16, float, (bool)0, (bool)1>(T13)";
+        assert_eq!(short(gemv), "gemvx::kernel<int, int, __nv_bfloat16 ×3, float, 0, 1>");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     document::{Inlines, notation},
-    text, units,
+    kernel_name, text, units,
 };
 use diagnosis::{
     diagnose::Evidence,
@@ -61,6 +61,7 @@ pub fn colon(lang: Lang) -> &'static str {
 pub fn shown(value: &Value, lang: Lang) -> Inlines {
     match value {
         Value::Raw(raw) => Inlines::name(raw),
+        Value::Kernel(name) => Inlines::name(&kernel_name::short(name)),
         Value::Phrase(said) => Inlines::quoted(said, text::PHRASE),
         Value::Text(words) => text(*words, lang),
         Value::Message(message) => inlines(message, lang),
@@ -79,6 +80,7 @@ pub fn show(value: &Value, lang: Lang) -> String {
         Value::Bytes(n) => units::bytes(*n),
         Value::BytesPerSecond(rate) => units::probed(*rate, model::ProbeUnit::BytesPerSecond),
         Value::Raw(raw) | Value::Phrase(raw) => text::plain(raw, text::PHRASE),
+        Value::Kernel(name) => text::plain(&kernel_name::short(name), text::PHRASE),
         Value::Text(text) => text.get(lang).to_owned(),
         Value::Message(message) => plain(message, lang),
     }

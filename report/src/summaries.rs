@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::{Conditions, KernelSummary, Metric, Ns, Trace};
 
-use diagnosis::analysis::Joined;
+use diagnosis::{analysis::Joined, diagnose::kernel_sums::OperatorSum};
 
 /// Sums or measurements of one kernel.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -36,6 +36,8 @@ pub struct Counters {
 pub struct Summaries {
     /// Sums over the run, one per name.
     pub run: Vec<Summary>,
+    /// The same sums by operator.
+    pub operators: Vec<OperatorSum>,
     /// Measurements of executions of which each was alone.
     pub isolated: Vec<Summary>,
     /// How much of the capture's own kernels they speak of.
@@ -53,7 +55,7 @@ impl Summaries {
     }
 
     /// Gathers what a capture holds.
-    pub fn of(trace: &Trace, joined: Joined) -> Self {
+    pub fn of(trace: &Trace, joined: Joined, operators: Vec<OperatorSum>) -> Self {
         let mut run: BTreeMap<&str, (u64, Option<Ns>)> = BTreeMap::new();
         for summary in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
             let sum = run.entry(trace.strings.get(summary.kernel)).or_insert((0, Some(0)));
@@ -74,6 +76,7 @@ impl Summaries {
         };
         let mut found = Self {
             run: run.into_iter().map(sum).collect(),
+            operators,
             isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
             joined,
             counters: trace.summaries.iter().filter(|s| counted(s)).max_by_key(|s| s.total).map(|s| counters(trace, s)),

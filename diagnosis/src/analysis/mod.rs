@@ -80,6 +80,7 @@ mod passes;
 pub mod period;
 pub mod pipeline;
 pub mod replay;
+mod routed;
 pub mod scheduler;
 mod segments;
 pub mod sequences;

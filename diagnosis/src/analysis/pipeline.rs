@@ -24,7 +24,7 @@ use super::{
     median::median,
     model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
     owners::{self, Owners, Window},
-    period,
+    period, routed,
     scheduler::{self, RankCounter},
     segments::Segments,
     step_facts::{self, Draft, Launched},
@@ -105,6 +105,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let build = |place: &Place| {
         let mut timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
         convolved::mark(trace, &mut timeline);
+        routed::mark(&mut timeline);
         timeline.stood = device_waits::recorded(trace, &timeline.queues);
         device_waits::mark_staging(trace, &mut timeline);
         let split = Split::estimate(trace, &timeline);

@@ -19,15 +19,21 @@ pub(super) fn is_training(trace: &Trace, process: ProcessId) -> bool {
         let on_device = track.key.kind == TrackKind::DeviceQueue;
         (0..lane.len()).any(|i| {
             let category = lane.category[i];
-            *seen.entry((lane.name[i], category)).or_insert_with(|| {
-                let name = trace.strings.get(lane.name[i]);
-                match category {
-                    Category::Kernel => on_device && is_backward(name),
-                    Category::UserRange => name.starts_with("Optimizer."),
-                    Category::FrameworkOp => name.starts_with(AUTOGRAD),
-                    _ => false,
-                }
-            })
+            // Most records are of other kinds, frames of Python above all: their names are not looked up.
+            let telling = match category {
+                Category::Kernel => on_device,
+                Category::UserRange | Category::FrameworkOp => true,
+                _ => false,
+            };
+            telling
+                && *seen.entry((lane.name[i], category)).or_insert_with(|| {
+                    let name = trace.strings.get(lane.name[i]);
+                    match category {
+                        Category::Kernel => is_backward(name),
+                        Category::UserRange => name.starts_with("Optimizer."),
+                        _ => name.starts_with(AUTOGRAD),
+                    }
+                })
         })
     })
 }

@@ -9,6 +9,7 @@ pub mod estimate;
 pub mod finding;
 pub mod gain;
 pub mod invariants;
+pub mod kernel_sums;
 pub mod level;
 pub mod limits;
 pub mod ranking;
@@ -58,6 +59,8 @@ pub struct Diagnosis {
     pub counterfactual: Counterfactual,
     /// How ready the platform is, as far as the capture shows it.
     pub readiness: Readiness,
+    /// Sums over the run by operator, where the capture holds such sums; the largest first.
+    pub kernel_sums: Vec<kernel_sums::OperatorSum>,
     /// What cannot be, and was withheld.
     pub breaches: Vec<Breach>,
 }
@@ -147,5 +150,6 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
-    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, breaches }
+    let kernel_sums = kernel_sums::by_operator(trace, packs);
+    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, kernel_sums, breaches }
 }

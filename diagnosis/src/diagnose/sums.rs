@@ -1,63 +1,72 @@
 //! What can be said of a capture that holds no timeline but sums or measurements, and what cannot.
 
-use model::{Conditions, Ns, Trace};
+use model::{Ns, Trace};
 
+use super::kernel_sums;
 use crate::{
-    analysis::job_sums::JobTotals,
+    analysis::job_sums::{JobTotals, SlowestLink},
     i18n::{Message, Text, Value},
+    platform::Packs,
 };
 
 /// The headline of such a capture; `None` where it holds none of that either.
-pub(super) fn headline(trace: &Trace) -> Option<Message> {
+pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     if trace.summaries.is_empty() && !trace.job_sums.is_empty() {
         return Some(of_job(&JobTotals::of(trace)));
     }
     if let Some(headline) = of_links(trace).or_else(|| of_batches(trace)).filter(|_| trace.summaries.is_empty()) {
         return Some(headline);
     }
-    let run = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Run);
-    let Some(longest) = run().max_by_key(|s| s.total) else {
-        let n = trace.summaries.len() as u64;
-        return (n > 0).then(|| {
-            Message::new(
-                Text::new(
-                    "The capture holds measurements of kernels that were run alone ({n}), and no timeline: nothing can be said of the time of a run.",
-                    "采集仅含 {n} 个单独执行的内核的测量值，没有时间线：无法说明一次运行的时间。",
-                ),
-                [("n", Value::Count(n))],
-            )
-        });
-    };
-    let total: Ns = run().filter_map(|s| s.total).fold(0, Ns::saturating_add);
-    let share = longest.total.unwrap_or(0) as f64 / total.max(1) as f64;
-    Some(Message::new(
-        Text::new(
-            "The capture holds only sums: {kernel} has {share} of {total} of kernel time. No wall time follows from a sum, so no layer can be blamed.",
-            "采集仅含总和：{kernel} 占内核总时间 {total} 的 {share}。总和不能说明墙钟时间，因此无法判定瓶颈层。",
-        ),
-        [
-            ("kernel", Value::Raw(trace.strings.get(longest.kernel).to_owned())),
-            ("share", Value::Share(share)),
-            ("total", Value::Ns(total)),
-        ],
-    ))
+    kernel_sums::headline(trace, packs)
 }
 
 /// The headline of a capture that holds sums of a job's steps or links only.
 fn of_job(totals: &JobTotals) -> Message {
+    let link = match slowest_link(totals) {
+        Some(link) => link.within(),
+        None => Value::Text(Text::new("", "")),
+    };
     let Some((exposed, all)) = totals.exposed() else {
-        return Message::plain(Text::new(
-            "The capture holds only sums of collectives or links between ranks: no layer can be blamed.",
-            "采集仅含集合通信或 rank 间链路的总和：无法判定瓶颈层。",
-        ));
+        return Message::new(
+            Text::new(
+                "The capture holds only sums of collectives or links between ranks: no layer can be blamed.{link}",
+                "采集仅含集合通信或 rank 间链路的总和：无法判定瓶颈层。{link}",
+            ),
+            [("link", link)],
+        );
     };
     Message::new(
         Text::new(
-            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. What it waited for does not follow from a sum, so no layer can be blamed.",
-            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。总和不能说明它在等什么，因此无法判定瓶颈层。",
+            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. What it waited for does not follow from a sum, so no layer can be blamed.{link}",
+            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。总和不能说明它在等什么，因此无法判定瓶颈层。{link}",
         ),
-        [("n", Value::Count(totals.ranks.len() as u64)), ("share", Value::Share(exposed as f64 / all as f64))],
+        [
+            ("n", Value::Count(totals.ranks.len() as u64)),
+            ("share", Value::Share(exposed as f64 / all as f64)),
+            ("link", link),
+        ],
     )
+}
+
+/// Of the transports with comparable links the one whose slowest is furthest behind the middle one.
+fn slowest_link(totals: &JobTotals) -> Option<Message> {
+    let behind = |slowest: &&SlowestLink| slowest.link.rate().map_or(0.0, |rate| slowest.median / rate);
+    let slowest = totals.slowest_links.iter().max_by(|a, b| behind(a).total_cmp(&behind(b)))?;
+    let link = &slowest.link;
+    Some(Message::new(
+        Text::new(
+            " The slowest of {n} links over {transport}, rank {from} to rank {to}, moves {rate}; the middle one moves {median}.",
+            "{transport} 的 {n} 条链路中最慢的是 rank {from} 到 rank {to}，速率 {rate}，居中者为 {median}。",
+        ),
+        [
+            ("n", Value::Count(slowest.links)),
+            ("transport", Value::Raw(link.transport.clone())),
+            ("from", Value::Count(u64::from(link.from))),
+            ("to", Value::Count(u64::from(link.to))),
+            ("rate", Value::BytesPerSecond(link.rate()?)),
+            ("median", Value::BytesPerSecond(slowest.median)),
+        ],
+    ))
 }
 
 /// The headline of a link test: what it says of all sizes, and of the links that the library found.

@@ -67,6 +67,8 @@ pub enum Value {
     BytesPerSecond(f64),
     /// Text from the capture: possibly hostile, escaped by the renderer.
     Raw(String),
+    /// Name of a kernel from the capture: as [`Value::Raw`], in a short form that keeps what tells kernels apart.
+    Kernel(String),
     /// A sentence of the capture, which is no name: shown whole up to the length of a sentence, and escaped as well.
     Phrase(String),
     /// A text that exists in every language.

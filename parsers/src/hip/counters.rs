@@ -113,11 +113,13 @@ fn metrics(counters: &[(&str, f64)], ns: Option<f64>) -> Vec<(Metric, f64)> {
     // Both are in KiB.
     let told = || Some(1024.0 * (of("FETCH_SIZE")? + of("WRITE_SIZE")?));
     let bytes = told().or_else(|| bytes("EA")).or_else(|| bytes("EA0"));
-    let rate = bytes.zip(ns.filter(|ns| *ns > 0.0)).map(|(bytes, ns)| bytes / ns * 1e9);
+    let per_second = |bytes: f64| ns.filter(|ns| *ns > 0.0).map(|ns| bytes / ns * 1e9);
+    let read = || of("FETCH_SIZE").map(|fetched| 1024.0 * fetched);
     let all = [
         (Metric::L2Hit, of("L2CacheHit").or_else(hits)),
         (Metric::Occupancy, of("OccupancyPercent")),
-        (Metric::DramBytesPerSecond, rate),
+        (Metric::DramBytesPerSecond, bytes.and_then(per_second)),
+        (Metric::DramReadBytesPerSecond, bytes.is_none().then(read).flatten().and_then(per_second)),
     ];
     all.into_iter().filter_map(|(metric, value)| Some((metric, value?))).collect()
 }
@@ -216,6 +218,8 @@ mod tests {
         let told = [("L2CacheHit", 12.5), ("FETCH_SIZE", 1.0), ("WRITE_SIZE", 1.0)];
         assert_eq!(metrics(&told, Some(2_048.0)), [(Metric::L2Hit, 12.5), (Metric::DramBytesPerSecond, 1e9)]);
         assert_eq!(metrics(&told, None), [(Metric::L2Hit, 12.5)]);
+        // Nobody counted what was written: only the reads have a rate.
+        assert_eq!(metrics(&[("FETCH_SIZE", 2.0)], Some(2_048.0)), [(Metric::DramReadBytesPerSecond, 1e9)]);
         assert_eq!(metrics(&[("TCC_HIT_sum", 0.0), ("TCC_MISS_sum", 0.0)], Some(1.0)), []);
     }
 }

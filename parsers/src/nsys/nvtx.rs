@@ -32,6 +32,8 @@ pub(super) struct Ranges {
     /// Track of the start/end ranges of each domain of each process.
     tracks: FxHashMap<(u64, i64), TrackId>,
     open: Vec<Open>,
+    /// Whether PyTorch wrote a range for every operator (`torch.autograd.profiler.emit_nvtx`), which costs host time.
+    pub operators: bool,
 }
 
 /// A range that was still open when the capture ended.
@@ -145,6 +147,7 @@ impl Import<'_> {
             let call = CollectiveCall { op: Some(op), ..self.payload(payload) };
             (self.text(name), Category::CollectiveCall, Some(Detail::Collective(Box::new(call))))
         } else if let Some((name, shapes)) = inline(name).and_then(operator) {
+            self.ranges.operators = true;
             let shapes = shapes.and_then(|shapes| self.text(Some(Cell::Inline(shapes))));
             let detail = shapes.map(|_| Detail::Op(OpDetail { shapes, dtypes: None }));
             (self.text(Some(Cell::Inline(name))), Category::FrameworkOp, detail)

@@ -174,6 +174,7 @@ fn manifest(import: &mut Import<'_>) {
         ("hardware.host", facts.host.clone()),
         ("nsys.schema", facts.schema.clone()),
         ("nsys.graph_trace", facts.graph_trace.clone()),
+        ("nsys.emit_nvtx", import.ranges.operators.then(|| "1".to_owned())),
     ];
     let simulated = facts.simulated;
     for (key, value) in entries {

@@ -13,7 +13,7 @@ use crate::{
     model::{Capture, DeviceGroup},
     serving, summaries,
 };
-use diagnosis::i18n::Lang;
+use diagnosis::{diagnose::kernel_sums, i18n::Lang};
 
 /// What is said of one capture.
 #[derive(Serialize, JsonSchema)]
@@ -64,6 +64,9 @@ pub(super) struct CaptureReport {
     /// Sums of kernels over the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     sums: Option<Vec<Summary>>,
+    /// The same by operator, the largest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sums_by_operator: Option<Vec<OperatorSum>>,
     /// Names of no known operator, longest first.
     unmapped: Vec<Unmapped>,
     unmapped_more: Further,
@@ -137,6 +140,16 @@ struct Summary {
     kernel: String,
     metrics: Vec<Measured>,
     ns: Option<i64>,
+}
+
+/// Sums of the kernels of one operator.
+#[derive(Serialize, JsonSchema)]
+struct OperatorSum {
+    count: u64,
+    /// Its kernel with the largest sum.
+    kernel: String,
+    ns: i64,
+    operator: &'static str,
 }
 
 /// What was measured of a kernel.
@@ -218,6 +231,7 @@ pub(super) fn capture(capture: &Capture, lang: Lang) -> CaptureReport {
         source: plain(&capture.source),
         start_unix_ns: capture.start_unix_ns,
         sums: summaries.map(|summaries| listed(&summaries.run)),
+        sums_by_operator: summaries.map(|summaries| summaries.operators.iter().map(operator).collect()),
         unmapped: unmapped.collect(),
         unmapped_more: Further { names: capture.mapping.more.0, ns: capture.mapping.more.1 },
         verdict: verdict(capture, lang),
@@ -264,4 +278,8 @@ fn summary(summary: &summaries::Summary) -> Summary {
     let metrics = summary.metrics.iter();
     let metrics = metrics.map(|(metric, value)| Measured { metric: *metric, unit: metric.unit(), value: *value });
     Summary { count: summary.count, kernel: plain(&summary.kernel), metrics: metrics.collect(), ns: summary.total }
+}
+
+fn operator(sum: &kernel_sums::OperatorSum) -> OperatorSum {
+    OperatorSum { count: sum.count, kernel: plain(&sum.kernel), ns: sum.total, operator: sum.op.name() }
 }

@@ -190,7 +190,7 @@ pub(super) fn quantity(value: &Value, lang: Lang) -> (Amount, &'static str) {
         Value::Count(n) => (Amount::Count(*n), "count"),
         Value::Bytes(n) => (Amount::Whole(*n), "bytes"),
         Value::BytesPerSecond(rate) => (Amount::Real(*rate), "B/s"),
-        Value::Raw(raw) | Value::Phrase(raw) => (Amount::Text(plain(raw)), "text"),
+        Value::Raw(raw) | Value::Kernel(raw) | Value::Phrase(raw) => (Amount::Text(plain(raw)), "text"),
         Value::Text(text) => (Amount::Text(text.get(lang).to_owned()), "text"),
         Value::Message(message) => (Amount::Text(plain(&phrase::plain(message, lang))), "text"),
     }

@@ -4,7 +4,7 @@ use super::Page;
 use crate::{
     cells,
     document::{Align, Inlines, Table},
-    kernel_name, text,
+    text,
 };
 use diagnosis::i18n::{Text, Value};
 
@@ -21,8 +21,8 @@ pub(super) fn write(page: &mut Page<'_>) {
         "Counters of {kernel}, the longest of {kernels} measured kernels, under the names that the source gives them: means over its executions ({n}), the channels of a block added up. All of them stand in the view `measurements` of a capture file (`--save FILE`), under the metric `counter`.",
         "{kernel} 的计数器，名称与数据源一致；它是 {kernels} 个被测内核中耗时最长的一个。数值为 {n} 次执行的均值，同一模块的各通道已相加。全部计数器见采集文件（`--save FILE`）中的视图 `measurements`，指标名为 `counter`。",
     );
-    let [name] = kernel_name::short_all(&[counters.kernel.as_str()]).try_into().unwrap_or_else(|_| [String::new()]);
-    let args = [("kernel", Value::Raw(name)), ("kernels", Value::Count(kernels)), ("n", Value::Count(counters.count))];
+    let kernel = Value::Kernel(counters.kernel.clone());
+    let args = [("kernel", kernel), ("kernels", Value::Count(kernels)), ("n", Value::Count(counters.count))];
     page.paragraph(page.fill(text, args));
     let mut table = Table::new([
         (page.get(Text::new("counter", "计数器")), Align::Left),

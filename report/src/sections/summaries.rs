@@ -12,6 +12,7 @@ use crate::{
 };
 use diagnosis::{
     analysis::Joined,
+    diagnose::kernel_sums::OperatorSum,
     i18n::{Text, Value},
 };
 
@@ -30,6 +31,7 @@ pub(super) fn write(page: &mut Page<'_>) {
          a sum of them nor a share of such a sum says anything of wall time (CP-07).",
         "这些数字说明内核耗时，但不说明何时执行。内核可能重叠，设备在其间也可能等待，因此它们之和或占比都不能说明墙钟时间（CP-07）。",
     )));
+    operators(page, &summaries.operators, summaries.total());
     sums(page, &summaries.run, summaries.total());
     measurements(page, &summaries.isolated);
     rate(page, summaries.joined);
@@ -51,6 +53,30 @@ fn rate(page: &mut Page<'_>, joined: Joined) {
         ("share", Value::Share(joined.time as f64 / joined.of as f64)),
     ];
     page.paragraph(page.fill(text, args));
+}
+
+fn operators(page: &mut Page<'_>, rows: &[OperatorSum], total: Option<i64>) {
+    let mut table = Table::new([
+        (page.get(Text::new("operator", "算子")), Align::Left),
+        (page.get(Text::new("count", "次数")), Align::Right),
+        (page.get(Text::new("sum", "总和")), Align::Right),
+        (page.get(Text::new("share of all sums", "占总和")), Align::Right),
+        (page.get(Text::new("its longest kernel", "其最长的内核")), Align::Left),
+    ]);
+    for row in rows {
+        let share = total.map_or_else(String::new, |all| units::share_of(row.total, all));
+        let longest = Inlines::name(&kernel_name::short(&row.kernel));
+        table.row(cells![
+            Inlines::name(row.op.name()),
+            row.count.to_string(),
+            units::exact_ns(row.total),
+            share,
+            longest
+        ]);
+    }
+    if !table.is_empty() {
+        page.table(page.get(Text::new("Sums by operator", "按算子的总和")), table);
+    }
 }
 
 fn sums(page: &mut Page<'_>, rows: &[Summary], total: Option<i64>) {
@@ -76,14 +102,15 @@ fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
         (Metric::Compute, Text::new("compute", "计算")),
         (Metric::Memory, Text::new("memory", "访存")),
         (Metric::Dram, Text::new("device memory", "显存")),
+        (Metric::DramBytesPerSecond, Text::new("moved per second", "显存传输速率")),
+        (Metric::DramReadBytesPerSecond, Text::new("read per second", "显存读取速率")),
         (Metric::L2Hit, Text::new("L2 hits", "L2 命中")),
         (Metric::Occupancy, Text::new("occupancy", "占用率")),
         (Metric::Scalar, Text::new("scalar unit", "标量单元")),
     ];
-    // Only chips that have such a unit tell of it.
+    // No profiler and no chip tells of all of them.
     let told = |metric: Metric| rows.iter().any(|row| row.metrics.iter().any(|(known, _)| *known == metric));
-    let metrics: Vec<(Metric, Text)> =
-        metrics.into_iter().filter(|(metric, _)| *metric != Metric::Scalar || told(*metric)).collect();
+    let metrics: Vec<(Metric, Text)> = metrics.into_iter().filter(|(metric, _)| told(*metric)).collect();
     let mut table = Table::new(
         [
             (page.get(Text::new("kernel", "内核")), Align::Left),
@@ -93,10 +120,14 @@ fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
         .chain(metrics.iter().map(|(_, text)| (page.get(*text), Align::Right))),
     );
     let names: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
+    let amount = |metric: Metric, value: f64| match metric.unit() {
+        "B/s" => units::probed(value, model::ProbeUnit::BytesPerSecond),
+        unit => format!("{value:.1} {unit}"),
+    };
     for (row, name) in rows.iter().zip(kernel_name::short_all(&names)).take(TOP) {
         let value = |metric| row.metrics.iter().find(|(known, _)| *known == metric);
         let cells =
-            metrics.iter().map(|(metric, _)| value(*metric).map_or(String::new(), |(_, v)| format!("{v:.1} %")));
+            metrics.iter().map(|(metric, _)| value(*metric).map_or(String::new(), |(_, v)| amount(*metric, *v)));
         let time = row.total.map_or_else(String::new, units::exact_ns);
         table.row(cells![Inlines::name(&name), time].into_iter().chain(cells.map(Inlines::from)));
     }

@@ -150,7 +150,7 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let better = found.iter().map(|b| b.1).sum::<Ns>() / count;
     let more = vec![
         ("n", Value::Count((found.len() / class.steady.max(1)) as u64)),
-        ("kernel", Value::Raw(cx.trace.strings.get(first.0.name).to_owned())),
+        ("kernel", Value::Kernel(cx.trace.strings.get(first.0.name).to_owned())),
         ("size", Value::Bytes(first.0.message.map_or(0, |m| m.bytes))),
         ("took", Value::Ns(took)),
         ("better", Value::Ns(better)),

@@ -15,13 +15,20 @@ use crate::{
 /// What the profiler was told to record besides times, which slows the host; empty where the capture says nothing, or holds
 /// no framework operator that these options could have slowed.
 pub fn extras(trace: &Trace) -> String {
-    const SWITCHES: [&str; 5] = ["with_stack", "with_modules", "record_shapes", "profile_memory", "with_flops"];
+    const SWITCHES: [(&str, &str); 6] = [
+        ("kineto.with_stack", "with_stack"),
+        ("kineto.with_modules", "with_modules"),
+        ("kineto.record_shapes", "record_shapes"),
+        ("kineto.profile_memory", "profile_memory"),
+        ("kineto.with_flops", "with_flops"),
+        ("nsys.emit_nvtx", "emit_nvtx"),
+    ];
     let recorded = |lane: &model::Columns| lane.category.contains(&model::Category::FrameworkOp);
     if !trace.lanes.iter().any(recorded) {
         return String::new();
     }
-    let on = |name: &&&str| matches!(trace.manifest.value(&format!("kineto.{name}")), Some("1" | "true" | "True"));
-    SWITCHES.iter().filter(on).copied().collect::<Vec<_>>().join(", ")
+    let on = |(key, _): &&(&str, &str)| matches!(trace.manifest.value(key), Some("1" | "true" | "True"));
+    SWITCHES.iter().filter(on).map(|(_, name)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// A finding about how a class was measured.

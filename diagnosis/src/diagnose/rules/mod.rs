@@ -88,8 +88,8 @@ use super::{
     rule::Rule,
     signals::{
         beside, change, composite, demand, excess, fallback, fine_op, first_use, graph_sizes, host_op, late,
-        launch_shape, launching, link, machine, measured, owned, pauses, product, reading, speculation, stages,
-        start_up, transfers, unfused,
+        launch_shape, launching, link, machine, matrix_units, measured, owned, pauses, product, reading, speculation,
+        stages, start_up, transfers, unfused,
     },
 };
 

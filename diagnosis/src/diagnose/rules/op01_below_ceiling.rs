@@ -4,8 +4,9 @@ use model::{EvidenceClass::Device, StringId};
 
 use super::{
     ceilings::{Ceilings, NEAR, Origin},
+    matrix_units::is_without_units,
     op02_library_choice::probed,
-    op22_no_matrix_units::{has_units, is_without_units},
+    op22_no_matrix_units::has_units,
     reading,
     share_of_step::{self, Kind, Part},
 };

@@ -27,8 +27,8 @@ const BY_LONGEST: Text = Text::new(
 );
 /// What is said where the arithmetic of the fused operation is known.
 const BY_ARITHMETIC: Text = Text::new(
-    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at a third of the best rate that products of this capture reach).",
-    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：其中矩阵乘的运算量按本采集最佳矩阵乘速率的三分之一计）。",
+    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at {reached} of the best rate that products of this capture reach).",
+    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：其中矩阵乘的运算量按本采集最佳矩阵乘速率的 {reached} 计）。",
 );
 
 /// The rule.
@@ -54,12 +54,12 @@ static DOC: Doc = Doc {
         "每个基本内核都要读写整个张量；融合内核只读写一次。",
     ),
     trigger: Text::new(
-        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the mean step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these at a third of the best rate of the capture's products, at best at three quarters of it.",
-        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占平均步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三。",
+        "At least one matched composite per layer (two per step where no layer structure is known); its kernels and the device's gaps between them, less what the fused kernel takes, add up to at least 1 % of the mean step. The fused kernel takes its longest kernel over 0.85, at best the longest product; where the shapes of its products are recorded, as in attention, the arithmetic of these (a quarter more in a backward pass, which computes the scores again) at a third of the best rate of the capture's products, at best at three quarters of it; at 0.6 and 0.9 where ordinary units compute the products.",
+        "每层至少匹配一个复合算子（未知层结构时每步两个）；其各内核与内核间设备间隙之和，减去融合内核耗时，至少占平均步时的 1%。融合内核耗时按最长内核除以 0.85 计，最好为其中最长的矩阵乘；记录了其中矩阵乘形状时（如注意力），按其运算量（反向要重算得分，多四分之一）与本采集最佳矩阵乘速率的三分之一计，最好达到四分之三；矩阵乘由普通单元完成时按 0.6 与 0.9 计。",
     ),
     source: Text::new(
-        "0.85 and at most 15 kernels: fusion estimator of TraceLens. A third and three quarters: FlashAttention papers, 35 to 75 % of peak on H100. 1 %: common gate.",
-        "0.85 与至多 15 个内核：TraceLens 的融合估计。三分之一与四分之三：FlashAttention 论文（H100 上峰值的 35–75%）。1%：通用门槛。",
+        "0.85 and at most 15 kernels: fusion estimator of TraceLens. A third and three quarters: FlashAttention papers, 35 to 75 % of peak on H100, and the backward pass that computes scores again. 0.9: exponentials of heads of 64 on ordinary units, by their throughput in the CUDA programming guide; 0.6: own value. 1 %: common gate.",
+        "0.85 与至多 15 个内核：TraceLens 的融合估计。三分之一与四分之三：FlashAttention 论文（H100 上峰值的 35–75%；反向重算得分）。0.9：头维 64 时普通单元上指数运算的占比，依据 CUDA 编程指南的吞吐；0.6：自定值。1%：通用门槛。",
     ),
     guards: Text::new(
         "Matches never overlap. An intermediate result that something else reads must still be written. In a launch-bound step the gain is mostly launches, which RT-14 counts; idle time that the host causes is not counted here.",
@@ -82,7 +82,10 @@ impl Rule for UnfusedComposite {
         for (rank, class) in cx.main_classes() {
             let mut per_step: HashMap<u32, Vec<Composite>> = HashMap::new();
             for step in rank.steady_steps(class) {
-                per_step.insert(step.index, composites(cx.trace, rank, step, &mut names));
+                let mut gaining = composites(cx.trace, rank, step, &mut names);
+                // A fusion that would not gain is not made.
+                gaining.retain(|composite| composite.saved > 0);
+                per_step.insert(step.index, gaining);
             }
             let layers = rank.period.as_ref().map(|p| p.repeats);
             let least = layers.unwrap_or(2).max(1);
@@ -99,13 +102,14 @@ impl Rule for UnfusedComposite {
                 threshold: LEAST_GAIN,
             };
             let kinds = tally(of(step));
-            let computed = of(step).iter().any(|c| c.computed);
+            let computed = of(step).iter().filter_map(|c| c.computed).reduce(f64::min);
             let claim = Message::new(
-                if computed { BY_ARITHMETIC } else { BY_LONGEST },
+                if computed.is_some() { BY_ARITHMETIC } else { BY_LONGEST },
                 [
                     ("count", Value::Count(of(step).len() as u64)),
                     ("class", Value::Raw(class.key.clone())),
                     ("kinds", Value::Raw(kinds)),
+                    ("reached", Value::Share(computed.unwrap_or_default())),
                     ("saved", Value::Ns(cost.per_step)),
                     ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
@@ -113,11 +117,11 @@ impl Rule for UnfusedComposite {
             );
             let all = || rank.steady_steps(class).flat_map(&of);
             // The model is off by as much to either side: at best the fused kernel takes what its longest member does.
-            let worst = |c: &Composite| if c.computed { c.fused } else { (c.fused as f64 / FUSION_EFFICIENCY) as i64 };
-            // A fusion that would not gain is not made.
-            let gains = || all().filter(|c| c.saved > 0);
-            let fused = gains().map(|c| (c.ops.clone(), worst(c))).collect();
-            let hoped = gains().filter_map(|c| Some((*c.ops.first()?, c.best.min(worst(c))))).collect();
+            let worst = |c: &Composite| {
+                if c.computed.is_some() { c.fused } else { (c.fused as f64 / FUSION_EFFICIENCY) as i64 }
+            };
+            let fused = all().map(|c| (c.ops.clone(), worst(c))).collect();
+            let hoped = all().filter_map(|c| Some((*c.ops.first()?, c.best.min(worst(c))))).collect();
             let edits = vec![Edit::Fuse(fused), Edit::Hoped(Box::new(Edit::Resize(hoped)))];
             let change = Intervention { removes: cost.per_step, layer: Layer::Operator, edits };
             let most = if layers.is_some() { cost.most } else { cost.most.min(Confidence::Medium) };

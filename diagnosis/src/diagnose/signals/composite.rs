@@ -1,7 +1,7 @@
 //! Composites: sequences of elementary operations for which one fused kernel exists everywhere.
 
 use super::fine_op::FineOp::{
-    self, Add, Cat, Copy, Div, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax,
+    self, Add, Cat, Copy, Div, Dropout, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax, SoftmaxGrad,
 };
 
 /// Longest composite, in kernels (fusion estimator of TraceLens).
@@ -27,6 +27,9 @@ struct Pattern {
     name: &'static str,
     elements: &'static [Element],
 }
+
+/// Backward pass of an attention: products of the values' and the scores' gradients, then of the queries' and the keys'.
+pub const ATTENTION_BACKWARD: &str = "attention backward";
 
 /// `x * cos + cat(-x2, x1) * sin` of one tensor.
 const ROPE: [Element; 7] =
@@ -69,7 +72,21 @@ const PATTERNS: &[Pattern] = &[
             up_to(2, &[Add, Mask]),
             up_to(1, &[Copy]),
             one(&[Softmax]),
-            up_to(2, &[Copy]),
+            up_to(3, &[Copy, Dropout]),
+            one(&[Matmul]),
+        ],
+    },
+    Pattern {
+        name: ATTENTION_BACKWARD,
+        elements: &[
+            one(&[Matmul]),
+            up_to(1, &[Copy]),
+            one(&[Matmul]),
+            up_to(3, &[Copy, Dropout, Mask, Mul]),
+            one(&[SoftmaxGrad]),
+            up_to(3, &[Copy, Div, Mask, Mul]),
+            one(&[Matmul]),
+            up_to(1, &[Copy]),
             one(&[Matmul]),
         ],
     },
@@ -147,6 +164,16 @@ mod tests {
         assert_eq!(names(&layer), expected);
     }
 
+    /// Attention of training ran through a dropout, and its backward pass was no composite.
+    #[test]
+    fn attention_of_training_is_found_in_both_directions() {
+        let forward = [Matmul, Mul, Mask, Softmax, Dropout, Matmul];
+        let backward = [Matmul, Matmul, Mul, SoftmaxGrad, Mask, Mul, Matmul, Matmul];
+        let both: Vec<FineOp> = forward.into_iter().chain(backward).collect();
+        assert_eq!(names(&both), [("attention", 0, 6), (ATTENTION_BACKWARD, 6, 14)]);
+        assert_eq!(names(&[Matmul, SoftmaxGrad, Matmul]), [], "a classifier's");
+    }
+
     #[test]
     fn near_misses_are_no_composites() {
         assert_eq!(names(&[Pow, Mean, Mul, Rsqrt]), []);
@@ -159,10 +186,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn matches_are_in_order_disjoint_and_bounded(
-            codes in proptest::collection::vec(0usize..16, 0..200),
+            codes in proptest::collection::vec(0usize..18, 0..200),
         ) {
-            const OPS: [FineOp; 16] = [Matmul, Add, FineOp::Sub, Mul, Div, Pow, Mean, Rsqrt, Neg, Cat, Copy, Silu, Sigmoid,
-                Softmax, Mask, FineOp::Other];
+            const OPS: [FineOp; 18] = [Matmul, Add, FineOp::Sub, Mul, Div, Pow, Mean, Rsqrt, Neg, Cat, Copy, Silu, Sigmoid,
+                Softmax, SoftmaxGrad, Dropout, Mask, FineOp::Other];
             let sequence: Vec<FineOp> = codes.into_iter().map(|i| OPS[i]).collect();
             let mut end = 0;
             for m in find(&sequence) {

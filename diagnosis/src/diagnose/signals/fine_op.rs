@@ -21,6 +21,9 @@ pub enum FineOp {
     Silu,
     Sigmoid,
     Softmax,
+    /// Its gradient.
+    SoftmaxGrad,
+    Dropout,
     Mask,
     /// Anything else, fused kernels included: it ends a composite.
     Other,
@@ -35,7 +38,12 @@ const FRAGMENTS: &[(&str, FineOp)] = &[
     ("sigmoid_kernel", FineOp::Sigmoid),
     ("neg_kernel", FineOp::Neg),
     ("catarraybatchedcopy", FineOp::Cat),
+    ("softmax_warp_backward", FineOp::SoftmaxGrad),
+    ("softmaxbackward", FineOp::SoftmaxGrad),
     ("softmax", FineOp::Softmax),
+    ("dropout", FineOp::Dropout),
+    // The gradient of a dropout.
+    ("masked_scale", FineOp::Mul),
     ("masked_fill", FineOp::Mask),
     ("where_kernel", FineOp::Mask),
     ("mulfunctor", FineOp::Mul),
@@ -73,6 +81,8 @@ const WORDS: &[(&str, FineOp)] = &[
     ("sigmoid", FineOp::Sigmoid),
     ("softmax", FineOp::Softmax),
     ("softmaxv2", FineOp::Softmax),
+    ("softmaxgrad", FineOp::SoftmaxGrad),
+    ("dropoutdomask", FineOp::Dropout),
     ("maskedfill", FineOp::Mask),
     ("where", FineOp::Mask),
 ];
@@ -131,6 +141,7 @@ mod tests {
             ("(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)", FineOp::Silu),
             ("neg_kernel_cuda(at::TensorIteratorBase&)", FineOp::Neg),
             ("bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)", FineOp::Copy),
+            ("(anonymous namespace)::masked_scale_kernel<bool, float, float>", FineOp::Mul),
             ("bitwise_not_kernel_cuda(at::TensorIteratorBase&)", FineOp::Other),
         ] {
             assert_eq!(fine_op(&elementwise(functor), CanonicalOp::Elementwise), fine, "{functor}");

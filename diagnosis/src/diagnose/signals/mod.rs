@@ -16,6 +16,7 @@ pub mod launch_shape;
 pub mod launching;
 pub mod link;
 pub mod machine;
+pub mod matrix_units;
 pub mod measured;
 pub mod owned;
 pub mod pauses;

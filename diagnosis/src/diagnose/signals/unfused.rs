@@ -7,6 +7,7 @@ use model::{SliceId, StringId, Trace};
 use super::{
     composite,
     fine_op::{FineOp, fine_op},
+    matrix_units::is_without_units,
     reading,
 };
 use crate::{
@@ -21,6 +22,13 @@ pub const FUSION_EFFICIENCY: f64 = 0.85;
 /// it computes exponentials (FlashAttention papers, on H100: version 2 reaches 35 %, version 3 up to 75 % of peak, where
 /// library products reach 70 to 80 %; narrow heads and odd lengths less).
 const ATTENTION_REACHES: (f64, f64) = (1.0 / 3.0, 0.75);
+/// The same where the ordinary units compute the products: they do 128 operations of a product for every 16 exponentials of a
+/// core and cycle (CUDA C++ Programming Guide, throughput of native arithmetic), so that with heads of 64 the exponentials of an
+/// attention take a sixteenth of its time. At worst: own value.
+const ORDINARY_REACHES: (f64, f64) = (0.6, 0.9);
+/// Arithmetic of a fused backward pass for that of its four products: it computes the scores once more, which is a fifth one
+/// (FlashAttention paper, section 3.1).
+const RECOMPUTED: f64 = 5.0 / 4.0;
 /// Least operations of a product whose rate tells what the device computes; smaller ones are all start and end.
 const LEAST_OPERATIONS: f64 = 1e9;
 
@@ -38,8 +46,9 @@ pub struct Composite {
     pub fused: i64,
     /// Time of the fused kernel at best, ns.
     pub best: i64,
-    /// Whether these follow from the arithmetic of the fused operation, not from the longest kernel.
-    pub computed: bool,
+    /// Share of the best rate of products at which the fused operation's arithmetic is counted at worst, where both times follow
+    /// from that and not from the longest kernel.
+    pub computed: Option<f64>,
     /// What a fused kernel would save, ns.
     pub saved: i64,
 }
@@ -69,16 +78,19 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
             let gaps: i64 = members.iter().skip(1).filter_map(|(i, ..)| device_gaps.get(&(*i as u32))).sum();
             let products = members.iter().zip(fine.get(m.start..m.end).unwrap_or(&[]));
             let products = products.filter(|(_, fine)| **fine == FineOp::Matmul).map(|((_, op, _), _)| *op);
+            let again = if m.name == composite::ATTENTION_BACKWARD { RECOMPUTED } else { 1.0 };
             let floor = rate.and_then(|rate| {
                 // All of its arithmetic stays, and of its kernels only the products compute much.
                 let all: Option<f64> = products.clone().map(|op| operations(trace, rank, op)).sum();
-                Some(all.filter(|n| *n > 0.0)? / rate)
+                Some(again * all.filter(|n| *n > 0.0)? / rate)
             });
+            let ordinary = products.clone().all(|op| is_without_units(trace.strings.get(op.name)));
+            let reaches = if ordinary { ORDINARY_REACHES } else { ATTENTION_REACHES };
             // What a fusion keeps is at best its longest product: the softmax goes with the fusion.
             let kept = products.map(DeviceOp::dur).max().map_or(longest, |product| product.min(longest));
             let modelled = (longest as f64 / FUSION_EFFICIENCY) as i64;
             let (fused, best) = match floor {
-                Some(floor) => ((floor / ATTENTION_REACHES.0) as i64, (floor / ATTENTION_REACHES.1) as i64),
+                Some(floor) => ((floor / reaches.0) as i64, (floor / reaches.1) as i64),
                 None => (modelled, kept),
             };
             let saved = (busy + gaps - fused).max(0);
@@ -90,7 +102,7 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
                 ops,
                 fused,
                 best: best.min(busy),
-                computed: floor.is_some(),
+                computed: floor.map(|_| reaches.0),
                 saved,
             });
         }

@@ -171,6 +171,7 @@ fn ranges_of_every_kind() {
     assert_eq!(detail(&trace, "ncclAllReduce"), Some(&Detail::Collective(Box::new(call))));
     let shapes = Detail::Op(OpDetail { shapes: text("[[2, 4], [4, 8]]"), dtypes: None });
     assert_eq!(detail(&trace, "aten::mm"), Some(&shapes));
+    assert_eq!(trace.manifest.value("nsys.emit_nvtx"), Some("1"));
     assert_eq!((trace.stat("nsys.nvtx_marks"), trace.stat("nsys.open_ranges")), (1, 1));
     assert_eq!(ledger(&trace, "NVTX_EVENTS"), (8, 9));
     assert_eq!(trace.window, Some(model::Span::new(0, 100)));

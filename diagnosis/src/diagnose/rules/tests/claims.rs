@@ -78,10 +78,10 @@ fn training_is_asked_for_no_decode_steps() {
 
 #[test]
 fn switches_of_the_profiler_that_slow_the_host_are_named() {
-    let capture = |stacks: bool| {
+    let with = |switch: Option<&'static str>| {
         Run::steps(12, move |r, _| {
-            if stacks {
-                r.script.builder.manifest("kineto.with_stack", "1", Provenance::Observed);
+            if let Some(switch) = switch {
+                r.script.builder.manifest(switch, "1", Provenance::Observed);
             }
             for _ in 0..20 {
                 r.work(Category::FrameworkOp, "aten::linear", us(15)).launch(GEMM, us(4));
@@ -89,6 +89,7 @@ fn switches_of_the_profiler_that_slow_the_host_are_named() {
             r.token();
         })
     };
+    let capture = |stacks: bool| with(stacks.then_some("kineto.with_stack"));
     let open = |stacks| {
         let found = check("RT-14", &capture(stacks)).remove(0);
         found.competing.iter().filter(|c| !c.refuted).map(|c| text(&c.why)).collect::<String>()
@@ -96,6 +97,8 @@ fn switches_of_the_profiler_that_slow_the_host_are_named() {
     assert!(open(true).contains("with_stack") && !open(false).contains("with_stack"));
     assert!(why(&diagnosis(&capture(true)), "CP-04").contains("with_stack"));
     assert!(!why(&diagnosis(&eager(us(4))), "CP-04").contains("with_stack"));
+    // A range for every operator costs as much, whoever wrote it.
+    assert!(why(&diagnosis(&with(Some("nsys.emit_nvtx"))), "CP-04").contains("emit_nvtx"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use model::{Category, Ns};
 
 use super::super::testing::{CONTIGUOUS, GEMM, NORM, Run, SORT, check, diagnosis, fires, us};
-use crate::analysis::Edit;
+use crate::{analysis::Edit, i18n::Lang};
 
 const ELEMENTWISE: [&str; 5] = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::pow_tensor_scalar_kernel_impl<float, float>>",
@@ -67,6 +67,32 @@ fn op03_promises_of_attention_what_its_arithmetic_takes_and_advises_attention() 
         worst > us(300) && best == us(60),
         "of unknown arithmetic the softmax may stay, at best its products: {worst} {best}"
     );
+}
+
+/// Attention in 32 bits went unmentioned: a third of what ordinary units reach is slower than its products were.
+#[test]
+fn op03_finds_attention_in_32_bits_and_its_backward_pass() {
+    const SGEMM: &str = "ampere_sgemm_128x128_tn";
+    const SOFTMAX: &str = "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>";
+    const GRADIENT: &str = "void (anonymous namespace)::softmax_warp_backward<float, float, float, 10, false, false>";
+    let types = r#"["float","float"]"#;
+    let (scores, values) = ("[[64,1024,64],[64,64,1024]]", "[[64,1024,1024],[64,1024,64]]");
+    let run = Run::steps(12, move |r, _| {
+        for _ in 0..4 {
+            // 17.2 TFLOP/s, and 8.6 GFLOP for each product of the attention.
+            r.shaped(SGEMM, us(500), "[[1024,2048],[2048,2048]]", types);
+            r.shaped(SGEMM, us(600), scores, types).launch(SOFTMAX, us(600)).shaped(SGEMM, us(600), values, types);
+            r.shaped(SGEMM, us(600), values, types).shaped(SGEMM, us(600), scores, types).launch(GRADIENT, us(2_500));
+            r.shaped(SGEMM, us(600), values, types).shaped(SGEMM, us(600), values, types);
+        }
+        r.token();
+    });
+    let found = check("OP-03", &run);
+    let claim = found[0].claim.render(Lang::En, |value| format!("{value:?}"));
+    assert!(claim.contains("4 × attention, 4 × attention backward"), "{claim}");
+    let Edit::Fuse(fused) = &found[0].changes[0].1.edits[0] else { panic!("{:?}", found[0].changes) };
+    // 17.2 GFLOP at 0.6 of 17.2 TFLOP/s, and five quarters of twice that.
+    assert!((fused[0].1 - 1_667_000).abs() < 3_000, "{}", fused[0].1);
 }
 
 #[test]

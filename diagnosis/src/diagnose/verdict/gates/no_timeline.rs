@@ -41,7 +41,7 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if case.level.is_some() {
         return None;
     }
-    if let Some(headline) = sums::headline(case.cx.trace) {
+    if let Some(headline) = sums::headline(case.cx.trace, case.cx.packs) {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
     if case.cx.analysis.evidence.has(EvidenceClass::Logs) {

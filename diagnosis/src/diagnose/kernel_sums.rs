@@ -1,0 +1,218 @@
+//! What sums over a run, or measurements of kernels that were run alone, say of the kernels: where their time is, and what
+//! limits the longest.
+
+use std::collections::BTreeMap;
+
+use model::{Conditions, KernelSummary, Metric, Ns, Trace};
+
+use super::signals::measured::{self, LATENCY, NEAR_LIMIT};
+use crate::{
+    i18n::{Message, Text, Value},
+    platform::{CanonicalOp, Packs},
+};
+
+/// Kernels of one operator, in sums over a run.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct OperatorSum {
+    /// The operator.
+    pub op: CanonicalOp,
+    /// Executions.
+    pub count: u64,
+    /// Sum of their durations, ns.
+    pub total: Ns,
+    /// Name of its kernel with the largest sum.
+    pub kernel: String,
+    /// Sum of that kernel, ns.
+    pub most: Ns,
+}
+
+/// The sums over the run that have times, by operator; the largest first.
+pub fn by_operator(trace: &Trace, packs: &Packs) -> Vec<OperatorSum> {
+    let mut kernels: BTreeMap<&str, (u64, Ns)> = BTreeMap::new();
+    for sum in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
+        let Some(total) = sum.total else { continue };
+        let known = kernels.entry(trace.strings.get(sum.kernel)).or_default();
+        *known = (known.0.saturating_add(sum.count), known.1.saturating_add(total));
+    }
+    let mut found: BTreeMap<CanonicalOp, OperatorSum> = BTreeMap::new();
+    for (kernel, (count, total)) in kernels {
+        let op = packs.op(kernel).op;
+        let none = || OperatorSum { op, count: 0, total: 0, kernel: kernel.to_owned(), most: total };
+        let sum = found.entry(op).or_insert_with(none);
+        sum.count = sum.count.saturating_add(count);
+        sum.total = sum.total.saturating_add(total);
+        if total > sum.most {
+            (sum.kernel, sum.most) = (kernel.to_owned(), total);
+        }
+    }
+    let mut found: Vec<OperatorSum> = found.into_values().collect();
+    found.sort_by_key(|sum| std::cmp::Reverse(sum.total));
+    found
+}
+
+/// The headline of a capture of such numbers and no timeline; `None` where it holds none.
+pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
+    of_run(trace, packs).or_else(|| of_alone(trace))
+}
+
+fn of_run(trace: &Trace, packs: &Packs) -> Option<Message> {
+    let sums = by_operator(trace, packs);
+    let largest = sums.first()?;
+    let total: Ns = sums.iter().fold(0, |all, sum| all.saturating_add(sum.total));
+    let share = |part: Ns| Value::Share(part as f64 / total.max(1) as f64);
+    Some(Message::new(
+        Text::new(
+            "The capture holds only sums: of {total} of kernel time {op} has {share}; the longest of its kernels, {kernel}, has {most}. No wall time follows from a sum, so no layer can be blamed.",
+            "采集仅含总和：内核总时间 {total} 中 {op} 占 {share}；其中最长的内核 {kernel} 占 {most}。总和不能说明墙钟时间，因此无法判定瓶颈层。",
+        ),
+        [
+            ("total", Value::Ns(total)),
+            ("op", Value::Raw(largest.op.name().to_owned())),
+            ("share", share(largest.total)),
+            ("kernel", Value::Kernel(largest.kernel.clone())),
+            ("most", share(largest.most)),
+        ],
+    ))
+}
+
+fn of_alone(trace: &Trace) -> Option<Message> {
+    let alone = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated);
+    let n = Value::Count(alone().count() as u64);
+    let first = alone().next()?;
+    let timed = alone().filter(|s| s.total.is_some()).max_by_key(|s| s.total);
+    let Some((longest, total)) = timed.and_then(|s| Some((s, s.total?))) else {
+        return Some(Message::new(
+            Text::new(
+                "The capture holds measurements of kernels that were run alone ({n}, {kernel} first), without durations and without a timeline: nothing can be said of time.",
+                "采集仅含单独执行的内核的测量值（{n} 个，首个为 {kernel}），没有时长也没有时间线：无法说明时间。",
+            ),
+            [("n", n), ("kernel", Value::Kernel(trace.strings.get(first.kernel).to_owned()))],
+        ));
+    };
+    let args = [
+        ("n", n),
+        ("kernel", Value::Kernel(trace.strings.get(longest.kernel).to_owned())),
+        ("time", Value::Ns(total / i64::try_from(longest.count.max(1)).unwrap_or(Ns::MAX))),
+        ("limit", limit(longest).within()),
+    ];
+    Some(Message::new(
+        Text::new(
+            "The capture holds measurements of kernels that were run alone ({n}), and no timeline: nothing can be said of the time of a run. The longest, {kernel}, takes {time}{limit}.",
+            "采集仅含单独执行的内核的测量值（{n} 个），没有时间线：无法说明一次运行的时间。其中最长的 {kernel} 耗时 {time}{limit}。",
+        ),
+        args,
+    ))
+}
+
+/// What limits a kernel, as far as that was measured. The marks are those of the rules on measured kernels.
+fn limit(kernel: &KernelSummary) -> Message {
+    let scalar = kernel.metric(Metric::Scalar).map(|percent| percent / 100.0);
+    match (measured::compute(kernel), measured::memory(kernel)) {
+        (Some(compute), _) if compute >= NEAR_LIMIT && scalar == Some(compute) => Message::new(
+            Text::new(
+                ", and its scalar unit works for {use} of that: control flow and addresses are what limits it",
+                "，其标量单元工作占 {use}：限制它的是控制流与地址计算",
+            ),
+            [("use", Value::Share(compute))],
+        ),
+        (Some(compute), Some(memory)) => of_units(compute, memory),
+        _ => of_rate(kernel),
+    }
+}
+
+fn of_units(compute: f64, memory: f64) -> Message {
+    let text = match (compute.max(memory), memory >= compute) {
+        (most, _) if most < LATENCY => Text::new(
+            ", and uses neither its arithmetic ({compute}) nor the memory system ({memory}) to 60 %: it waits more than it works",
+            "，算力（{compute}）与存储系统（{memory}）的利用率均不到 60%：等待多于工作",
+        ),
+        (most, true) if most >= NEAR_LIMIT => Text::new(
+            ", and the memory system limits it ({memory} of its peak; arithmetic {compute})",
+            "，受存储系统限制（达其峰值的 {memory}；算力 {compute}）",
+        ),
+        (most, false) if most >= NEAR_LIMIT => Text::new(
+            ", and arithmetic limits it ({compute} of its peak; memory system {memory})",
+            "，受算力限制（达其峰值的 {compute}；存储系统 {memory}）",
+        ),
+        (_, true) => Text::new(
+            ", and the memory system is its busiest unit ({memory} of its peak; arithmetic {compute})",
+            "，最忙的是存储系统（达其峰值的 {memory}；算力 {compute}）",
+        ),
+        (_, false) => Text::new(
+            ", and arithmetic is its busiest unit ({compute} of its peak; memory system {memory})",
+            "，最忙的是算力（达其峰值的 {compute}；存储系统 {memory}）",
+        ),
+    };
+    Message::new(text, [("compute", Value::Share(compute)), ("memory", Value::Share(memory))])
+}
+
+fn of_rate(kernel: &KernelSummary) -> Message {
+    let moved = kernel.metric(Metric::DramBytesPerSecond).map(|rate| {
+        (Text::new(", and moves {rate} from and to the device's memory", "，与显存间的传输速率为 {rate}"), rate)
+    });
+    let read = kernel
+        .metric(Metric::DramReadBytesPerSecond)
+        .map(|rate| (Text::new(", and reads {rate} from the device's memory", "，从显存读取的速率为 {rate}"), rate));
+    match moved.or(read) {
+        Some((text, rate)) => Message::new(text, [("rate", Value::BytesPerSecond(rate))]),
+        None => Message::plain(Text::new("", "")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use model::TraceSink;
+
+    use super::*;
+    use crate::{analysis::script::Script, diagnose::diagnose, i18n::Lang};
+
+    fn headline_of(rows: &[(&str, Conditions, Option<Ns>, &[(Metric, f64)])]) -> String {
+        let mut script = Script::default();
+        for (name, conditions, total, metrics) in rows {
+            let kernel = script.builder.intern(name);
+            let metrics = metrics.to_vec();
+            script.builder.summary(KernelSummary { total: *total, metrics, ..KernelSummary::of(kernel, *conditions) });
+        }
+        let (trace, analysis) = script.analyze();
+        let diagnosis = diagnose(&trace, &analysis, &Packs::embedded().unwrap());
+        diagnosis.verdict.headline.render(Lang::En, |value| format!("{value:?}"))
+    }
+
+    /// The longest single name was said to be where the time is, although another operator's many kernels have more.
+    #[test]
+    fn sums_name_the_operator_with_the_most_time_and_its_longest_kernel() {
+        let run = |name, ns| (name, Conditions::Run, Some(ns), &[][..]);
+        let silu = "void silu_and_mul_kernel<bf16>";
+        let said = headline_of(&[run("gemm_nt_a", 300), run("gemm_nt_b", 350), run(silu, 400), run("gemm_nt_b", 50)]);
+        for part in
+            [r#"Ns(1100) of kernel time Raw("gemm") has Share(0.636"#, r#"Kernel("gemm_nt_b"), has Share(0.363"#]
+        {
+            assert!(said.contains(part), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_longest_kernel_that_ran_alone_is_named_with_what_limits_it() {
+        let said = |metrics: &[(Metric, f64)]| {
+            headline_of(&[
+                ("short", Conditions::Isolated, Some(10), &[(Metric::Memory, 99.0)]),
+                ("long", Conditions::Isolated, Some(1_000), metrics),
+            ])
+        };
+        let units = |compute: f64, memory: f64| said(&[(Metric::Compute, compute), (Metric::Memory, memory)]);
+        for (headline, part) in [
+            (units(20.0, 94.0), "the memory system limits it"),
+            (units(85.0, 30.0), "arithmetic limits it"),
+            (units(70.0, 30.0), "arithmetic is its busiest unit"),
+            (units(32.0, 25.0), "waits more than it works"),
+            (said(&[(Metric::Compute, 5.0), (Metric::Scalar, 99.0)]), "its scalar unit works"),
+            (said(&[(Metric::DramReadBytesPerSecond, 2e11)]), "and reads {rate}"),
+            (said(&[]), r#"The longest, Kernel("long"), takes Ns(1000)."#),
+        ] {
+            assert!(headline.contains(r#"Kernel("long")"#) && headline.contains(part), "{headline}");
+        }
+        let untimed = headline_of(&[("k", Conditions::Isolated, None, &[(Metric::Registers, 32.0)])]);
+        assert!(untimed.contains("without durations"), "{untimed}");
+    }
+}
