@@ -48,7 +48,7 @@ mod step;
 mod texts;
 pub mod truth;
 
-pub use ascend::Form as AscendForm;
+pub use ascend::{Form as AscendForm, Level as AscendLevel, Output as AscendOutput};
 pub use config::Config;
 pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES, Strength};
 pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};

@@ -16,7 +16,11 @@ use diagnosis::{
 use model::{Ns, Trace};
 use session::{Reading, Session};
 use simulator::{
-    AscendForm, Config, Fault, FaultKind, Job, JobTruth, config::Mode, kernel::Vendor, run::StepTruth, simulate_job,
+    AscendForm, AscendLevel, AscendOutput, Config, Fault, FaultKind, Job, JobTruth,
+    config::{Annotation, Mode},
+    kernel::Vendor,
+    run::StepTruth,
+    simulate_job,
 };
 
 type Buckets = BTreeMap<String, Ns>;
@@ -48,6 +52,20 @@ enum Lack {
     /// The gap between two queued operations: the second one begins where the first one ended. What ran on the device and
     /// the gaps are one sum; by how much each class may be too long follows from the gaps.
     Gaps,
+    /// Calls: arrows tell the moment of each launch and no more. What idle time a call took is then time of the host or of
+    /// what follows the moment, and short waits for events, which the device does not tell from events that have come, are
+    /// those of the queue.
+    Calls,
+    /// What copies move, and where to. Where no range marks the steps, they are then cut at other operations than at the
+    /// copy of the tokens.
+    Directions,
+}
+
+/// Buckets that are one sum in a format, because some of them lie in the others there.
+struct Blur {
+    holds: fn(&str) -> bool,
+    /// Those that may lie in the others.
+    hidden: &'static [&'static str],
 }
 
 /// A format, and what it lacks.
@@ -58,7 +76,7 @@ struct Card {
     write: fn(&Job, &Path),
 }
 
-const CARDS: [Card; 6] = [
+const CARDS: [Card; 8] = [
     Card {
         name: "kineto",
         vendor: Vendor::Cuda,
@@ -84,6 +102,18 @@ const CARDS: [Card; 6] = [
         write: |job, at| drop(job.write_ascend(at, AscendForm::Database).unwrap()),
     },
     Card {
+        name: "ascend text of level 0",
+        vendor: Vendor::Ascend,
+        lacks: &[Lack::Overhead, Lack::Peers, Lack::Queue, Lack::Calls, Lack::Directions],
+        write: |job, at| level_0(job, at, AscendForm::Text),
+    },
+    Card {
+        name: "ascend database of level 0",
+        vendor: Vendor::Ascend,
+        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers, Lack::Queue, Lack::Directions],
+        write: |job, at| level_0(job, at, AscendForm::Database),
+    },
+    Card {
         name: "rocpd",
         vendor: Vendor::Rocm,
         lacks: &[Lack::Waits, Lack::Overhead, Lack::Pinned, Lack::Fills],
@@ -97,11 +127,21 @@ const CARDS: [Card; 6] = [
     },
 ];
 
+fn level_0(job: &Job, at: &Path, form: AscendForm) {
+    drop(job.write_ascend(at, AscendOutput { level: AscendLevel::Zero, ..form.into() }).unwrap());
+}
+
 /// Buckets between which time moves when gaps are parts of durations.
 fn of_device(bucket: &str) -> bool {
     let gap = matches!(bucket, "rt.dispatch" | "rt.graph_internal");
-    gap || ["compute.", "comm", "copy."].iter().any(|prefix| bucket.starts_with(prefix))
+    gap || ["compute.", "comm", "copy"].iter().any(|prefix| bucket.starts_with(prefix))
 }
+
+const GAPS: Blur = Blur { holds: of_device, hidden: &["rt.dispatch", "rt.graph_internal"] };
+const CALLS: Blur = Blur {
+    holds: |bucket| bucket.starts_with("rt."),
+    hidden: &["rt.launch_api", "rt.graph_launch", "rt.sync_tail", "rt.sync_idle", "rt.alloc"],
+};
 
 impl Card {
     fn lacks(&self, lack: Lack) -> bool {
@@ -115,8 +155,10 @@ impl Card {
             "prof" if self.lacks(Lack::Overhead) => "rt.host",
             "rt.compile" if self.lacks(Lack::CompileRanges) => "rt.host",
             "rt.sync_tail" if self.lacks(Lack::Pinned) => "rt.launch_api",
+            "rt.device_dep" if self.lacks(Lack::Calls) => "rt.dispatch",
             "rt.device_dep" | "rt.launch_latency" if meets && self.lacks(Lack::Queue) => "rt.dispatch",
             "copy.memset" if self.lacks(Lack::Fills) => "compute.fill",
+            bucket if self.lacks(Lack::Directions) && bucket.starts_with("copy.") && bucket != "copy.memset" => "copy",
             "copy.p2p" if self.lacks(Lack::Peers) => "copy.d2d",
             bucket => bucket,
         }
@@ -149,26 +191,32 @@ impl Card {
         if self.lacks(Lack::Gaps) { 2 * config.gap_ns } else { 0 }
     }
 
+    fn blur(&self) -> Option<Blur> {
+        match (self.lacks(Lack::Gaps), self.lacks(Lack::Calls)) {
+            (true, _) => Some(GAPS),
+            (_, true) => Some(CALLS),
+            _ => None,
+        }
+    }
+
     /// Share of the step that lies in the wrong bucket.
     fn error(&self, ours: &Buckets, truth: &Buckets, window: Ns, alone: bool) -> f64 {
         let (ours, truth) = (self.words(ours, alone), self.words(truth, alone));
-        if !self.lacks(Lack::Gaps) {
-            return misplaced(&ours, &truth) as f64 / window as f64;
-        }
+        let Some(blur) = self.blur() else { return misplaced(&ours, &truth) as f64 / window as f64 };
         let sum = |buckets: &Buckets| -> Buckets {
             let mut out = Buckets::new();
             for (bucket, ns) in buckets {
-                let bucket = if of_device(bucket) { "device and gaps" } else { bucket };
+                let bucket = if (blur.holds)(bucket) { "together" } else { bucket };
                 *out.entry(bucket.to_owned()).or_default() += ns;
             }
             out
         };
-        let gaps: Ns = ["rt.dispatch", "rt.graph_internal"].iter().filter_map(|gap| truth.get(*gap)).sum();
-        let worked = |bucket: &&String| of_device(bucket) && !bucket.starts_with("rt.");
+        let hidden: Ns = blur.hidden.iter().filter_map(|bucket| truth.get(*bucket)).sum();
+        let shown = |bucket: &&String| (blur.holds)(bucket) && !blur.hidden.contains(&bucket.as_str());
         let of = |buckets: &Buckets, bucket: &String| buckets.get(bucket).copied().unwrap_or(0);
-        let beyond = ours.keys().chain(truth.keys()).filter(worked).map(|bucket| {
+        let beyond = ours.keys().chain(truth.keys()).filter(shown).map(|bucket| {
             let longer = of(&ours, bucket) - of(&truth, bucket);
-            (longer - gaps).max(-longer).max(0)
+            (longer - hidden).max(-longer).max(0)
         });
         misplaced(&sum(&ours), &sum(&truth)).max(beyond.max().unwrap_or(0)) as f64 / window as f64
     }
@@ -250,12 +298,38 @@ impl Case {
             }
         }
         let named = format!("{}, {}", self.name, card.name);
+        if compared == 0 && card.lacks(Lack::Directions) && self.config.annotation == Annotation::None {
+            return self.whole(card, analysis, truth);
+        }
         // Where no range marks the steps, the first and the last of them may be cut elsewhere.
         if compared * 2 < steps {
             return Some(format!("{named}: only {compared} of {steps} windows are the true ones"));
         }
         let wrong = worst.0 > TOLERANCE;
         wrong.then(|| format!("{named}: {:.2} % misplaced, {}", worst.0 * 100.0, worst.1))
+    }
+
+    /// The same of each rank's whole run, however its steps were cut.
+    fn whole(&self, card: &Card, analysis: &Analysis, truth: &JobTruth) -> Option<String> {
+        let sum = |parts: &mut dyn Iterator<Item = Buckets>| {
+            let mut out = Buckets::new();
+            parts.flatten().for_each(|(bucket, ns)| *out.entry(bucket).or_default() += ns);
+            out
+        };
+        let alone = truth.ranks.len() == 1;
+        analysis.ranks.iter().zip(&truth.ranks).find_map(|(rank, truth)| {
+            let ours = sum(&mut rank.steps.iter().map(|step| comparable(analysis, step)));
+            let truth_of = sum(&mut truth.steps.iter().map(|step| step.buckets.clone()));
+            let error = card.error(&ours, &truth_of, truth.total_ns, alone);
+            (error > TOLERANCE).then(|| {
+                format!(
+                    "{}, {}: {:.2} % of the run misplaced: ours {ours:?}\ntruth {truth_of:?}",
+                    self.name,
+                    card.name,
+                    error * 100.0
+                )
+            })
+        })
     }
 }
 

@@ -103,10 +103,35 @@ fn core(class: Class) -> &'static str {
     }
 }
 
+/// Ranks that communicate with each other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    /// Number of the communicator, whose last three digits stand in the names of its collectives.
+    pub(super) number: i64,
+    pub(super) ranks: Vec<i64>,
+}
+
+impl Group {
+    /// All ranks of a job, or two that speak to each other, for which the library makes a communicator of their own.
+    pub(super) fn of(run: &Run, peer: Option<usize>) -> Self {
+        let Some(peer) = peer.and_then(|peer| i64::try_from(peer).ok()) else {
+            return Self { number: COMMUNICATOR, ranks: (0..run.config.tensor_parallel).collect() };
+        };
+        let (low, high) = (run.device().min(peer), run.device().max(peer));
+        Self { number: COMMUNICATOR + 1 + 20 * low + high, ranks: vec![low, high] }
+    }
+
+    /// The communicator's name, by the host that made it.
+    pub(super) fn name(&self) -> String {
+        format!("10.0.0.1%eth0_60000_0_{}", self.number)
+    }
+}
+
 /// A collective with its waits.
 #[derive(Clone, Debug)]
 pub(super) struct Collective {
     pub(super) name: String,
+    pub(super) group: Group,
     /// Operation, as the call names it: `hcom_allReduce_`.
     pub(super) op: &'static str,
     pub(super) start: i64,
@@ -115,6 +140,8 @@ pub(super) struct Collective {
     pub(super) model: i64,
     /// Elements of two bytes.
     pub(super) count: i64,
+    /// Time until the last rank has come (ns).
+    pub(super) wait: i64,
 }
 
 /// Everything that the device did, in the order of its issue.
@@ -122,6 +149,13 @@ pub(super) struct Collective {
 pub(super) struct Device {
     pub(super) tasks: Vec<Task>,
     pub(super) collectives: Vec<Collective>,
+}
+
+impl Collective {
+    /// Whether two ranks speak to each other in it.
+    pub(super) fn is_pair(&self) -> bool {
+        matches!(self.op, "hcom_send_" | "hcom_receive_")
+    }
 }
 
 impl Device {
@@ -142,7 +176,11 @@ impl Device {
                 Work::Copy { direction, .. } => device.tasks.push(task(What::Copy { direction, bytes: op.bytes })),
                 Work::Memset => device.tasks.push(task(What::Fill)),
                 Work::Collective { wait, seq } => {
-                    device.collective(run, op, &task(What::EventWait), &peers(run, waits, wait, seq));
+                    let peers = match op.peer {
+                        Some(peer) => vec![(i64::try_from(peer).unwrap_or(0), wait)],
+                        None => peers(run, waits, wait, seq),
+                    };
+                    device.collective(run, op, &task(What::EventWait), &peers);
                 }
             }
         }
@@ -154,15 +192,18 @@ impl Device {
         let Work::Collective { wait, seq } = op.work else { return };
         let number = self.collectives.len();
         let name = op.slot.map_or("hcom_allReduce_", |slot| slot.kernel(run.config.vendor));
+        let group = Group::of(run, op.peer);
         self.collectives.push(Collective {
             // Operation, last digits of the group, number in the group.
-            name: format!("{name}_{GROUP}_{seq}_1"),
+            name: format!("{name}_{:03}_{seq}_1", group.number % 1000),
+            group,
             op: name,
             start: op.start,
             end: op.end,
             connection: event.connection,
             model: event.model,
             count: op.bytes / 2,
+            wait,
         });
         self.tasks.push(*event);
         let mut part = |part, (plane, peer), start, end, bytes| {
@@ -180,10 +221,8 @@ impl Device {
     }
 }
 
-/// Last digits of the group's number.
-pub(super) const GROUP: &str = "170";
-/// Name of the group.
-pub(super) const GROUP_NAME: &str = "10.0.0.1%eth0_60000_0_1767189300000170";
+/// Number of the communicator of all ranks.
+const COMMUNICATOR: i64 = 1_767_189_300_000_170;
 /// Cores of the simulated device.
 const CORES: i64 = 24;
 
