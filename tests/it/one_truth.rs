@@ -23,6 +23,8 @@ use simulator::{
     simulate_job,
 };
 
+mod sums;
+
 type Buckets = BTreeMap<String, Ns>;
 
 /// How far a step's buckets may be from the truth, summed over buckets, as a share of the step.
