@@ -23,6 +23,7 @@ use simulator::{
     simulate_job,
 };
 
+mod stages;
 mod sums;
 
 type Buckets = BTreeMap<String, Ns>;
@@ -58,6 +59,11 @@ enum Lack {
     /// what follows the moment, and short waits for events, which the device does not tell from events that have come, are
     /// those of the queue.
     Calls,
+    /// Who speaks to whom: kernels of sends are called like those of any collective, so that of more than two ranks nobody
+    /// knows which of them wait for each other.
+    Partners,
+    /// Ranges of the program: stages between the first and the last of a pipeline are cut at their graphs.
+    Ranges,
     /// What copies move, and where to. Where no range marks the steps, they are then cut at other operations than at the
     /// copy of the tokens.
     Directions,
@@ -118,13 +124,21 @@ const CARDS: [Card; 8] = [
     Card {
         name: "rocpd",
         vendor: Vendor::Rocm,
-        lacks: &[Lack::Waits, Lack::Overhead, Lack::Pinned, Lack::Fills],
+        lacks: &[Lack::Waits, Lack::Overhead, Lack::Pinned, Lack::Fills, Lack::Partners],
         write: |job, at| job.write_rocpd(&at.join("4711_results.db")).unwrap(),
     },
     Card {
         name: "hipprof",
         vendor: Vendor::Rocm,
-        lacks: &[Lack::Waits, Lack::Overhead, Lack::CompileRanges, Lack::Pinned, Lack::Gaps],
+        lacks: &[
+            Lack::Waits,
+            Lack::Overhead,
+            Lack::CompileRanges,
+            Lack::Pinned,
+            Lack::Gaps,
+            Lack::Partners,
+            Lack::Ranges,
+        ],
         write: |job, at| job.write_hipprof(&at.join("result.json")).unwrap(),
     },
 ];
@@ -151,9 +165,9 @@ impl Card {
     }
 
     /// The bucket in the words that the format has for it.
-    fn word<'b>(&self, bucket: &'b str, alone: bool, meets: bool) -> &'b str {
+    fn word<'b>(&self, bucket: &'b str, blind: bool, meets: bool) -> &'b str {
         match bucket {
-            "comm.wait" | "comm.transfer" if alone && self.lacks(Lack::Waits) => "comm",
+            "comm.wait" | "comm.transfer" if blind => "comm",
             "prof" if self.lacks(Lack::Overhead) => "rt.host",
             "rt.compile" if self.lacks(Lack::CompileRanges) => "rt.host",
             "rt.sync_tail" if self.lacks(Lack::Pinned) => "rt.launch_api",
@@ -166,11 +180,16 @@ impl Card {
         }
     }
 
-    fn words(&self, buckets: &Buckets, alone: bool) -> Buckets {
+    /// Whether it cannot tell what of a collective was waiting.
+    fn is_blind(&self, truth: &JobTruth) -> bool {
+        truth.ranks.len() == 1 && self.lacks(Lack::Waits) || truth.stages.len() > 2 && self.lacks(Lack::Partners)
+    }
+
+    fn words(&self, buckets: &Buckets, blind: bool) -> Buckets {
         let mut out = Buckets::new();
         let meets = buckets.keys().any(|bucket| bucket.starts_with("comm"));
         for (bucket, ns) in buckets {
-            *out.entry(self.word(bucket, alone, meets).to_owned()).or_default() += ns;
+            *out.entry(self.word(bucket, blind, meets).to_owned()).or_default() += ns;
         }
         out
     }
@@ -202,8 +221,8 @@ impl Card {
     }
 
     /// Share of the step that lies in the wrong bucket.
-    fn error(&self, ours: &Buckets, truth: &Buckets, window: Ns, alone: bool) -> f64 {
-        let (ours, truth) = (self.words(ours, alone), self.words(truth, alone));
+    fn error(&self, ours: &Buckets, truth: &Buckets, window: Ns, blind: bool) -> f64 {
+        let (ours, truth) = (self.words(ours, blind), self.words(truth, blind));
         let Some(blur) = self.blur() else { return misplaced(&ours, &truth) as f64 / window as f64 };
         let sum = |buckets: &Buckets| -> Buckets {
             let mut out = Buckets::new();
@@ -278,7 +297,7 @@ impl Case {
     }
 
     fn attribution(&self, card: &Card, analysis: &Analysis, truth: &JobTruth) -> Option<String> {
-        let alone = truth.ranks.len() == 1;
+        let blind = card.is_blind(truth);
         assert_eq!(analysis.ranks.len(), truth.ranks.len(), "{}, {}", self.name, card.name);
         let (mut compared, mut steps, mut worst) = (0, 0, (0.0, String::new()));
         for (rank, truth) in analysis.ranks.iter().zip(&truth.ranks) {
@@ -293,14 +312,17 @@ impl Case {
                 let Some(truth) = truth.steps.iter().find(|truth| same(step, truth)) else { continue };
                 compared += 1;
                 let ours = comparable(analysis, step);
-                let error = card.error(&ours, &truth.buckets, step.window.len(), alone);
+                let error = card.error(&ours, &truth.buckets, step.window.len(), blind);
                 if error > worst.0 {
                     worst = (error, format!("step {}: ours {ours:?}\ntruth {:?}", step.index, truth.buckets));
                 }
             }
         }
         let named = format!("{}, {}", self.name, card.name);
-        if compared == 0 && card.lacks(Lack::Directions) && self.config.annotation == Annotation::None {
+        let unmarked = self.config.annotation == Annotation::None;
+        if card.lacks(Lack::Directions) && unmarked && compared == 0
+            || card.lacks(Lack::Ranges) && truth.stages.len() > 2 && compared * 2 < steps
+        {
             return self.whole(card, analysis, truth);
         }
         // Where no range marks the steps, the first and the last of them may be cut elsewhere.
@@ -318,11 +340,11 @@ impl Case {
             parts.flatten().for_each(|(bucket, ns)| *out.entry(bucket).or_default() += ns);
             out
         };
-        let alone = truth.ranks.len() == 1;
+        let blind = card.is_blind(truth);
         analysis.ranks.iter().zip(&truth.ranks).find_map(|(rank, truth)| {
             let ours = sum(&mut rank.steps.iter().map(|step| comparable(analysis, step)));
             let truth_of = sum(&mut truth.steps.iter().map(|step| step.buckets.clone()));
-            let error = card.error(&ours, &truth_of, truth.total_ns, alone);
+            let error = card.error(&ours, &truth_of, truth.total_ns, blind);
             (error > TOLERANCE).then(|| {
                 format!(
                     "{}, {}: {:.2} % of the run misplaced: ours {ours:?}\ntruth {truth_of:?}",

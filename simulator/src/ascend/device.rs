@@ -1,6 +1,8 @@
 //! The tasks of the device. Collectives run on a queue of their own; the queue that needs their result waits for it by an
 //! event, and below a collective lie the tasks that it is made of.
 
+use std::collections::BTreeMap;
+
 use super::NONE;
 use crate::{
     kernel::Class,
@@ -162,7 +164,7 @@ impl Device {
     /// What the device recorded of `run`. `waits` has each collective's wait on each rank; without it the wait is for a
     /// single peer, another one each time.
     pub(super) fn of(run: &Run, waits: &[Vec<i64>]) -> Self {
-        let mut device = Self::default();
+        let (mut device, numbers) = (Self::default(), numbers(run));
         for op in run.kept() {
             let connection = run.host[op.call].correlation.unwrap_or(NONE);
             let model = op.node.map_or(NONE, |(graph, _)| graph);
@@ -180,7 +182,8 @@ impl Device {
                         Some(peer) => vec![(i64::try_from(peer).unwrap_or(0), wait)],
                         None => peers(run, waits, wait, seq),
                     };
-                    device.collective(run, op, &task(What::EventWait), &peers);
+                    let number = numbers.get(&seq).copied().unwrap_or(seq);
+                    device.collective(run, op, number, (&task(What::EventWait), &peers));
                 }
             }
         }
@@ -188,9 +191,8 @@ impl Device {
     }
 
     /// A collective, the event that its queue's successors wait for, and what it is made of.
-    fn collective(&mut self, run: &Run, op: &DeviceOp, event: &Task, peers: &[(i64, i64)]) {
-        let Work::Collective { wait, seq } = op.work else { return };
-        let number = self.collectives.len();
+    fn collective(&mut self, run: &Run, op: &DeviceOp, seq: i64, (event, peers): (&Task, &[(i64, i64)])) {
+        let (wait, number) = (op.work.wait(), self.collectives.len());
         let name = op.slot.map_or("hcom_allReduce_", |slot| slot.kernel(run.config.vendor));
         let group = Group::of(run, op.peer);
         self.collectives.push(Collective {
@@ -225,6 +227,18 @@ impl Device {
 const COMMUNICATOR: i64 = 1_767_189_300_000_170;
 /// Cores of the simulated device.
 const CORES: i64 = 24;
+
+/// Numbers of what the rank sends and receives, in the group of the two, by its number on the rank.
+fn numbers(run: &Run) -> BTreeMap<i64, i64> {
+    let mut passed: BTreeMap<usize, i64> = BTreeMap::new();
+    let number = |op: &DeviceOp| {
+        let (Work::Collective { seq, .. }, Some(peer)) = (op.work, op.peer) else { return None };
+        let passed = passed.entry(peer).or_default();
+        *passed += 1;
+        Some((seq, *passed))
+    };
+    run.ops.iter().filter_map(number).collect()
+}
 
 /// Peers of a rank and how long it waits for each (ns).
 fn peers(run: &Run, waits: &[Vec<i64>], wait: i64, seq: i64) -> Vec<(i64, i64)> {
