@@ -56,6 +56,27 @@ struct Job {
     parts: Vec<Trace>,
 }
 
+impl Job {
+    /// Takes in another part of itself.
+    fn take(&mut self, other: Self) {
+        if let (Some(own), Some(others)) = (&mut self.kind, other.kind) {
+            own.communicators.extend(others.communicators);
+        }
+        self.ranks.extend(other.ranks);
+        self.parts.extend(other.parts);
+    }
+
+    /// Whether both name a communicator, and neither has a rank of the other's.
+    fn is_linked(&self, other: &Self) -> bool {
+        let apart = self.start.zip(other.start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
+        let (Some(own), Some(others)) = (&self.kind, &other.kind) else { return false };
+        own.is_of(others)
+            && !own.communicators.is_disjoint(&others.communicators)
+            && !other.ranks.iter().any(|rank| self.ranks.contains(rank))
+            && apart <= TOGETHER
+    }
+}
+
 /// Joins captures that are ranks of one job; everything else stays as it is. A joined capture takes the place of its first
 /// rank, and its ranks are in order.
 pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
@@ -65,14 +86,26 @@ pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
         let ranks: Vec<u32> = part.processes.iter().filter_map(|p| p.rank).collect();
         let (kind, start) = (kind(&part, &ranks), part.start_unix_ns);
         match kind.as_ref().and_then(|kind| nearest(&mut jobs, kind, &ranks, start)) {
-            Some(job) => {
-                job.ranks.extend(ranks);
-                job.parts.push(part);
-            }
+            Some(job) => job.take(Job { kind, ranks, start, parts: vec![part] }),
             None => jobs.push(Job { kind, ranks, start, parts: vec![part] }),
         }
     }
-    jobs.into_iter().flat_map(whole).collect()
+    chain(jobs).into_iter().flat_map(whole).collect()
+}
+
+/// Joins jobs that turned out to be one: of a pipeline each rank has communicators with its neighbours alone, so that two ranks
+/// may have none in common but for that of a rank between them.
+fn chain(jobs: Vec<Job>) -> Vec<Job> {
+    let mut out: Vec<Job> = Vec::new();
+    for mut job in jobs {
+        while let Some(at) = out.iter().position(|other| other.is_linked(&job)) {
+            let mut first = out.remove(at);
+            first.take(job);
+            job = first;
+        }
+        out.push(job);
+    }
+    out
 }
 
 /// Whether two captures are ranks of one job.
@@ -223,21 +256,37 @@ mod tests {
     /// The profiler of level 0 says the rank and the communicator, and not how many ranks there are.
     #[test]
     fn ranks_that_name_one_communicator_are_one_job() {
-        let named = |number: u32, group: &str| {
-            let mut b = TraceBuilder::new(format!("rank{number}"), "ascend");
-            let process = b.process(0);
-            b.describe_process(process, None, None, Some(number));
-            let queue = TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(0), context: None, id: 0 };
-            let (track, name, group) = (b.track(queue), b.intern("hcom_allReduce"), b.intern(group));
-            let collective = model::CollectiveCall { group: Some(group), ..model::CollectiveCall::default() };
+        assert_eq!(join(vec![named(0, &["a"]), named(1, &["a"])]).len(), 1);
+        assert_eq!(join(vec![named(0, &["a"]), named(1, &["b"])]).len(), 2, "another communicator");
+        assert_eq!(join(vec![named(0, &["a"]), named(0, &["a"])]).len(), 2, "the same rank twice");
+    }
+
+    /// Each rank has communicators with its neighbours alone: the ends of a pipeline were other jobs.
+    #[test]
+    fn stages_of_a_pipeline_are_one_job_in_whatever_order_they_come() {
+        let stages = || [named(0, &["01"]), named(1, &["01", "12"]), named(2, &["12", "23"]), named(3, &["23"])];
+        for order in [[0, 1, 2, 3], [0, 3, 1, 2], [3, 0, 2, 1]] {
+            let stages = stages();
+            assert_eq!(join(order.map(|at: usize| stages[at].clone()).into()).len(), 1, "{order:?}");
+        }
+        let [first, _, _, last] = stages();
+        assert_eq!(join(vec![first, last]).len(), 2, "nothing links the ends alone");
+    }
+
+    fn named(number: u32, groups: &[&str]) -> Trace {
+        let mut b = TraceBuilder::new(format!("rank{number}"), "ascend");
+        let process = b.process(0);
+        b.describe_process(process, None, None, Some(number));
+        let queue = TrackKey { kind: TrackKind::DeviceQueue, process, device: Some(0), context: None, id: 0 };
+        let (track, name) = (b.track(queue), b.intern("hcom_allReduce"));
+        for group in groups {
+            let group = Some(b.intern(group));
+            let collective = model::CollectiveCall { group, ..model::CollectiveCall::default() };
             let detail =
                 Detail::Kernel(model::KernelDetail { collective: Some(Box::new(collective)), ..Default::default() });
             let (category, correlation) = (Category::Kernel, None);
             b.slice(Slice { track, start: 0, dur: 10, name, category, correlation, detail: Some(&detail) });
-            b.finish()
-        };
-        assert_eq!(join(vec![named(0, "a"), named(1, "a")]).len(), 1);
-        assert_eq!(join(vec![named(0, "a"), named(1, "b")]).len(), 2, "another communicator");
-        assert_eq!(join(vec![named(0, "a"), named(0, "a")]).len(), 2, "the same rank twice");
+        }
+        b.finish()
     }
 }

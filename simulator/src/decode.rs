@@ -218,7 +218,8 @@ fn model(machine: &mut Machine<'_>, step: Step) {
             });
         }
         Mode::Piecewise { pieces } => {
-            piecewise(machine, &tasks, pieces.clamp(1, config.layers + 1), graph_of(config, step, 0));
+            let most = machine.seat.layers() + 1;
+            piecewise(machine, &tasks, pieces.clamp(1, most), graph_of(config, step, 0));
         }
     }
 }
@@ -233,7 +234,7 @@ fn eager(machine: &mut Machine<'_>, tasks: &[Task]) {
     let syncs = config.dose(FaultKind::LayerSync, 1000);
     for layer in tasks.chunk_by(|a, b| a.layer == b.layer) {
         let number = layer.first().map_or(0, |task| task.layer);
-        let within = (0..config.layers).contains(&number);
+        let within = (0..machine.seat.layers()).contains(&number);
         let frame = "vllm/model_executor/models/llama.py(297): forward";
         machine.record_if(config.python_frames && within, HostKind::PythonFrame, frame, |machine| {
             for task in layer {
@@ -286,11 +287,10 @@ fn draft(machine: &mut Machine<'_>, step: Step) {
 
 /// Cuts the pass at the attention of evenly spread layers and issues the attention there by itself.
 fn piecewise(machine: &mut Machine<'_>, tasks: &[Task], pieces: i64, first: i64) {
-    let config = machine.config;
+    let layers = machine.seat.layers().max(1);
     let (mut graph, mut from) = (first, 0);
     for (at, task) in tasks.iter().enumerate() {
-        let crosses =
-            task.layer * (pieces - 1) / config.layers.max(1) != (task.layer + 1) * (pieces - 1) / config.layers.max(1);
+        let crosses = task.layer * (pieces - 1) / layers != (task.layer + 1) * (pieces - 1) / layers;
         if task.slot == Slot::Attention && crosses {
             graph += 1;
             piece(machine, graph, &tasks[from..at]);

@@ -33,6 +33,22 @@ pub struct JobTruth {
     pub ranks: Vec<Truth>,
     /// All collectives in order.
     pub collectives: Vec<CollectiveTruth>,
+    /// The stages of its pipeline, if it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageTruth>,
+}
+
+/// What is true of a stage of a pipeline, over all its steps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StageTruth {
+    /// Layers that it has.
+    pub layers: i64,
+    /// Time that its kernels take (ns).
+    pub compute_ns: i64,
+    /// Time that it stands ready to send or receive and the other end is not there (ns).
+    pub bubble_ns: i64,
+    /// Time that what it sends and receives takes with both ends there (ns).
+    pub transfer_ns: i64,
 }
 
 /// What is true of one collective.
@@ -92,12 +108,28 @@ impl Job {
         (0..all).filter_map(instance).collect()
     }
 
+    /// The stages of its pipeline; none without one.
+    pub fn stages(&self) -> Vec<StageTruth> {
+        let of = |run: &Run| {
+            let sum = |chosen: &dyn Fn(&DeviceOp) -> i64| run.ops.iter().map(chosen).sum::<i64>();
+            let whole = |op: &DeviceOp| op.end - op.start;
+            StageTruth {
+                layers: Seat::new(&self.config, run.rank).layers(),
+                compute_ns: sum(&|op| if matches!(op.work, Work::Compute(_)) { whole(op) } else { 0 }),
+                bubble_ns: sum(&|op| op.peer.map_or(0, |_| op.work.wait())),
+                transfer_ns: sum(&|op| op.peer.map_or(0, |_| whole(op) - op.work.wait())),
+            }
+        };
+        let piped = self.config.serving.is_some_and(|serving| serving.stages > 1);
+        self.ranks.iter().filter(|_| piped).map(of).collect()
+    }
+
     /// What is true of this job; it is compared with itself without each of its faults.
     pub fn truth(&self) -> JobTruth {
         let without: Vec<Self> =
             self.config.faults.iter().map(|fault| simulate_job(&self.config.without(fault.kind))).collect();
         let of = |run: &Run| run.truth_beside(without.iter().filter_map(|job| job.ranks.get(run.rank)));
-        JobTruth { ranks: self.ranks.iter().map(of).collect(), collectives: self.collectives() }
+        JobTruth { ranks: self.ranks.iter().map(of).collect(), collectives: self.collectives(), stages: self.stages() }
     }
 
     /// Writes one Kineto file per rank into `directory`, each by its rank's own clock; the files in the order of the

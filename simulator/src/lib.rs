@@ -48,9 +48,9 @@ mod step;
 mod texts;
 pub mod truth;
 
-pub use ascend::Form as AscendForm;
+pub use ascend::{Form as AscendForm, Level as AscendLevel, Output as AscendOutput};
 pub use config::Config;
 pub use fault::{Control, Fault, FaultKind, Layer, MAGNITUDES, Strength};
-pub use job::{CollectiveTruth, Job, JobTruth, simulate_job};
+pub use job::{CollectiveTruth, Job, JobTruth, StageTruth, simulate_job};
 pub use run::{Run, Truth, WriteError, simulate};
 pub use serving::{Load, Serving};

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use serde_json::Value;
 use simulator::{
-    AscendForm, Config, Job, Run, WriteError,
+    AscendForm, AscendLevel, AscendOutput, Config, Job, Run, WriteError,
     kernel::Vendor,
     record::{HostKind, Work},
     simulate_job,
@@ -129,6 +129,36 @@ fn ascend_databases_hold_what_the_timelines_hold() {
         let label = "SELECT count(*), 0 FROM META_DATA WHERE name = 'strato_simulated' AND value = 'true'";
         assert_eq!(query(&path, label), [(1, 0)]);
     }
+}
+
+#[test]
+fn ascend_level_0_keeps_tasks_and_arrows_and_types_nothing() {
+    let job = job(24, Vendor::Ascend);
+    let run = &job.ranks[0];
+    let directory = tempfile::tempdir().unwrap();
+    let write = |form: AscendForm| {
+        let output = AscendOutput { level: AscendLevel::Zero, ..form.into() };
+        job.write_ascend(&directory.path().join(format!("{form:?}")), output).unwrap()[0].join("ASCEND_PROFILER_OUTPUT")
+    };
+    let text = write(AscendForm::Text);
+    let events = events(&text.join("trace_view.json"));
+    assert!(!events.iter().any(|e| e["args"]["name"] == "CANN" || e["name"] == "Notify_Wait"));
+    assert!(!events.iter().any(|e| e["ph"] == "X" && e["name"].as_str().unwrap().starts_with("AscendCL")));
+    let begins = |category: &'static str| events.iter().filter(move |e| e["cat"] == category && e["ph"] == "s");
+    let launched: BTreeSet<i64> = begins("HostToDevice").map(|e| ns(e["ts"].as_str().unwrap()) - EPOCH).collect();
+    assert_eq!(launched, run.ops.iter().map(|op| run.host[op.call].start).collect());
+    assert_eq!(begins("async_npu").count() > 0, run.config.framework_ops);
+    let rows = fs::read_to_string(text.join("kernel_details.csv")).unwrap();
+    assert!(rows.starts_with("Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n"));
+    let path = write(AscendForm::Database).join("ascend_pytorch_profiler_0.db");
+    let typed = "SELECT count(*), 0 FROM COMMUNICATION_TASK_INFO WHERE taskType != \
+                 (SELECT id FROM STRING_IDS WHERE value = 'N/A')";
+    assert_eq!(query(&path, typed), [(0, 0)]);
+    let waits = "SELECT sum(endNs - startNs), 0 FROM TASK JOIN COMMUNICATION_TASK_INFO USING (globalTaskId) WHERE \
+                 TASK.taskType = (SELECT id FROM STRING_IDS WHERE value = 'Notify Wait')";
+    assert_eq!(query(&path, waits), [(run.ops.iter().map(|op| op.work.wait()).sum(), 0)]);
+    let told = "SELECT count(inputShapes), sum(blockNum) FROM COMPUTE_TASK_INFO";
+    assert_eq!(query(&path, told), [(0, 0)]);
 }
 
 #[test]

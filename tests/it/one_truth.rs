@@ -16,8 +16,15 @@ use diagnosis::{
 use model::{Ns, Trace};
 use session::{Reading, Session};
 use simulator::{
-    AscendForm, Config, Fault, FaultKind, Job, JobTruth, config::Mode, kernel::Vendor, run::StepTruth, simulate_job,
+    AscendForm, AscendLevel, AscendOutput, Config, Fault, FaultKind, Job, JobTruth,
+    config::{Annotation, Mode},
+    kernel::Vendor,
+    run::StepTruth,
+    simulate_job,
 };
+
+mod stages;
+mod sums;
 
 type Buckets = BTreeMap<String, Ns>;
 
@@ -48,6 +55,25 @@ enum Lack {
     /// The gap between two queued operations: the second one begins where the first one ended. What ran on the device and
     /// the gaps are one sum; by how much each class may be too long follows from the gaps.
     Gaps,
+    /// Calls: arrows tell the moment of each launch and no more. What idle time a call took is then time of the host or of
+    /// what follows the moment, and short waits for events, which the device does not tell from events that have come, are
+    /// those of the queue.
+    Calls,
+    /// Who speaks to whom: kernels of sends are called like those of any collective, so that of more than two ranks nobody
+    /// knows which of them wait for each other.
+    Partners,
+    /// Ranges of the program: stages between the first and the last of a pipeline are cut at their graphs.
+    Ranges,
+    /// What copies move, and where to. Where no range marks the steps, they are then cut at other operations than at the
+    /// copy of the tokens.
+    Directions,
+}
+
+/// Buckets that are one sum in a format, because some of them lie in the others there.
+struct Blur {
+    holds: fn(&str) -> bool,
+    /// Those that may lie in the others.
+    hidden: &'static [&'static str],
 }
 
 /// A format, and what it lacks.
@@ -58,7 +84,7 @@ struct Card {
     write: fn(&Job, &Path),
 }
 
-const CARDS: [Card; 6] = [
+const CARDS: [Card; 8] = [
     Card {
         name: "kineto",
         vendor: Vendor::Cuda,
@@ -84,24 +110,54 @@ const CARDS: [Card; 6] = [
         write: |job, at| drop(job.write_ascend(at, AscendForm::Database).unwrap()),
     },
     Card {
+        name: "ascend text of level 0",
+        vendor: Vendor::Ascend,
+        lacks: &[Lack::Overhead, Lack::Peers, Lack::Queue, Lack::Calls, Lack::Directions],
+        write: |job, at| level_0(job, at, AscendForm::Text),
+    },
+    Card {
+        name: "ascend database of level 0",
+        vendor: Vendor::Ascend,
+        lacks: &[Lack::Overhead, Lack::Pinned, Lack::Peers, Lack::Queue, Lack::Directions],
+        write: |job, at| level_0(job, at, AscendForm::Database),
+    },
+    Card {
         name: "rocpd",
         vendor: Vendor::Rocm,
-        lacks: &[Lack::Waits, Lack::Overhead, Lack::Pinned, Lack::Fills],
+        lacks: &[Lack::Waits, Lack::Overhead, Lack::Pinned, Lack::Fills, Lack::Partners],
         write: |job, at| job.write_rocpd(&at.join("4711_results.db")).unwrap(),
     },
     Card {
         name: "hipprof",
         vendor: Vendor::Rocm,
-        lacks: &[Lack::Waits, Lack::Overhead, Lack::CompileRanges, Lack::Pinned, Lack::Gaps],
+        lacks: &[
+            Lack::Waits,
+            Lack::Overhead,
+            Lack::CompileRanges,
+            Lack::Pinned,
+            Lack::Gaps,
+            Lack::Partners,
+            Lack::Ranges,
+        ],
         write: |job, at| job.write_hipprof(&at.join("result.json")).unwrap(),
     },
 ];
 
+fn level_0(job: &Job, at: &Path, form: AscendForm) {
+    drop(job.write_ascend(at, AscendOutput { level: AscendLevel::Zero, ..form.into() }).unwrap());
+}
+
 /// Buckets between which time moves when gaps are parts of durations.
 fn of_device(bucket: &str) -> bool {
     let gap = matches!(bucket, "rt.dispatch" | "rt.graph_internal");
-    gap || ["compute.", "comm", "copy."].iter().any(|prefix| bucket.starts_with(prefix))
+    gap || ["compute.", "comm", "copy"].iter().any(|prefix| bucket.starts_with(prefix))
 }
+
+const GAPS: Blur = Blur { holds: of_device, hidden: &["rt.dispatch", "rt.graph_internal"] };
+const CALLS: Blur = Blur {
+    holds: |bucket| bucket.starts_with("rt."),
+    hidden: &["rt.launch_api", "rt.graph_launch", "rt.sync_tail", "rt.sync_idle", "rt.alloc"],
+};
 
 impl Card {
     fn lacks(&self, lack: Lack) -> bool {
@@ -109,24 +165,31 @@ impl Card {
     }
 
     /// The bucket in the words that the format has for it.
-    fn word<'b>(&self, bucket: &'b str, alone: bool, meets: bool) -> &'b str {
+    fn word<'b>(&self, bucket: &'b str, blind: bool, meets: bool) -> &'b str {
         match bucket {
-            "comm.wait" | "comm.transfer" if alone && self.lacks(Lack::Waits) => "comm",
+            "comm.wait" | "comm.transfer" if blind => "comm",
             "prof" if self.lacks(Lack::Overhead) => "rt.host",
             "rt.compile" if self.lacks(Lack::CompileRanges) => "rt.host",
             "rt.sync_tail" if self.lacks(Lack::Pinned) => "rt.launch_api",
+            "rt.device_dep" if self.lacks(Lack::Calls) => "rt.dispatch",
             "rt.device_dep" | "rt.launch_latency" if meets && self.lacks(Lack::Queue) => "rt.dispatch",
             "copy.memset" if self.lacks(Lack::Fills) => "compute.fill",
+            bucket if self.lacks(Lack::Directions) && bucket.starts_with("copy.") && bucket != "copy.memset" => "copy",
             "copy.p2p" if self.lacks(Lack::Peers) => "copy.d2d",
             bucket => bucket,
         }
     }
 
-    fn words(&self, buckets: &Buckets, alone: bool) -> Buckets {
+    /// Whether it cannot tell what of a collective was waiting.
+    fn is_blind(&self, truth: &JobTruth) -> bool {
+        truth.ranks.len() == 1 && self.lacks(Lack::Waits) || truth.stages.len() > 2 && self.lacks(Lack::Partners)
+    }
+
+    fn words(&self, buckets: &Buckets, blind: bool) -> Buckets {
         let mut out = Buckets::new();
         let meets = buckets.keys().any(|bucket| bucket.starts_with("comm"));
         for (bucket, ns) in buckets {
-            *out.entry(self.word(bucket, alone, meets).to_owned()).or_default() += ns;
+            *out.entry(self.word(bucket, blind, meets).to_owned()).or_default() += ns;
         }
         out
     }
@@ -149,26 +212,32 @@ impl Card {
         if self.lacks(Lack::Gaps) { 2 * config.gap_ns } else { 0 }
     }
 
-    /// Share of the step that lies in the wrong bucket.
-    fn error(&self, ours: &Buckets, truth: &Buckets, window: Ns, alone: bool) -> f64 {
-        let (ours, truth) = (self.words(ours, alone), self.words(truth, alone));
-        if !self.lacks(Lack::Gaps) {
-            return misplaced(&ours, &truth) as f64 / window as f64;
+    fn blur(&self) -> Option<Blur> {
+        match (self.lacks(Lack::Gaps), self.lacks(Lack::Calls)) {
+            (true, _) => Some(GAPS),
+            (_, true) => Some(CALLS),
+            _ => None,
         }
+    }
+
+    /// Share of the step that lies in the wrong bucket.
+    fn error(&self, ours: &Buckets, truth: &Buckets, window: Ns, blind: bool) -> f64 {
+        let (ours, truth) = (self.words(ours, blind), self.words(truth, blind));
+        let Some(blur) = self.blur() else { return misplaced(&ours, &truth) as f64 / window as f64 };
         let sum = |buckets: &Buckets| -> Buckets {
             let mut out = Buckets::new();
             for (bucket, ns) in buckets {
-                let bucket = if of_device(bucket) { "device and gaps" } else { bucket };
+                let bucket = if (blur.holds)(bucket) { "together" } else { bucket };
                 *out.entry(bucket.to_owned()).or_default() += ns;
             }
             out
         };
-        let gaps: Ns = ["rt.dispatch", "rt.graph_internal"].iter().filter_map(|gap| truth.get(*gap)).sum();
-        let worked = |bucket: &&String| of_device(bucket) && !bucket.starts_with("rt.");
+        let hidden: Ns = blur.hidden.iter().filter_map(|bucket| truth.get(*bucket)).sum();
+        let shown = |bucket: &&String| (blur.holds)(bucket) && !blur.hidden.contains(&bucket.as_str());
         let of = |buckets: &Buckets, bucket: &String| buckets.get(bucket).copied().unwrap_or(0);
-        let beyond = ours.keys().chain(truth.keys()).filter(worked).map(|bucket| {
+        let beyond = ours.keys().chain(truth.keys()).filter(shown).map(|bucket| {
             let longer = of(&ours, bucket) - of(&truth, bucket);
-            (longer - gaps).max(-longer).max(0)
+            (longer - hidden).max(-longer).max(0)
         });
         misplaced(&sum(&ours), &sum(&truth)).max(beyond.max().unwrap_or(0)) as f64 / window as f64
     }
@@ -228,7 +297,7 @@ impl Case {
     }
 
     fn attribution(&self, card: &Card, analysis: &Analysis, truth: &JobTruth) -> Option<String> {
-        let alone = truth.ranks.len() == 1;
+        let blind = card.is_blind(truth);
         assert_eq!(analysis.ranks.len(), truth.ranks.len(), "{}, {}", self.name, card.name);
         let (mut compared, mut steps, mut worst) = (0, 0, (0.0, String::new()));
         for (rank, truth) in analysis.ranks.iter().zip(&truth.ranks) {
@@ -243,19 +312,48 @@ impl Case {
                 let Some(truth) = truth.steps.iter().find(|truth| same(step, truth)) else { continue };
                 compared += 1;
                 let ours = comparable(analysis, step);
-                let error = card.error(&ours, &truth.buckets, step.window.len(), alone);
+                let error = card.error(&ours, &truth.buckets, step.window.len(), blind);
                 if error > worst.0 {
                     worst = (error, format!("step {}: ours {ours:?}\ntruth {:?}", step.index, truth.buckets));
                 }
             }
         }
         let named = format!("{}, {}", self.name, card.name);
+        let unmarked = self.config.annotation == Annotation::None;
+        if card.lacks(Lack::Directions) && unmarked && compared == 0
+            || card.lacks(Lack::Ranges) && truth.stages.len() > 2 && compared * 2 < steps
+        {
+            return self.whole(card, analysis, truth);
+        }
         // Where no range marks the steps, the first and the last of them may be cut elsewhere.
         if compared * 2 < steps {
             return Some(format!("{named}: only {compared} of {steps} windows are the true ones"));
         }
         let wrong = worst.0 > TOLERANCE;
         wrong.then(|| format!("{named}: {:.2} % misplaced, {}", worst.0 * 100.0, worst.1))
+    }
+
+    /// The same of each rank's whole run, however its steps were cut.
+    fn whole(&self, card: &Card, analysis: &Analysis, truth: &JobTruth) -> Option<String> {
+        let sum = |parts: &mut dyn Iterator<Item = Buckets>| {
+            let mut out = Buckets::new();
+            parts.flatten().for_each(|(bucket, ns)| *out.entry(bucket).or_default() += ns);
+            out
+        };
+        let blind = card.is_blind(truth);
+        analysis.ranks.iter().zip(&truth.ranks).find_map(|(rank, truth)| {
+            let ours = sum(&mut rank.steps.iter().map(|step| comparable(analysis, step)));
+            let truth_of = sum(&mut truth.steps.iter().map(|step| step.buckets.clone()));
+            let error = card.error(&ours, &truth_of, truth.total_ns, blind);
+            (error > TOLERANCE).then(|| {
+                format!(
+                    "{}, {}: {:.2} % of the run misplaced: ours {ours:?}\ntruth {truth_of:?}",
+                    self.name,
+                    card.name,
+                    error * 100.0
+                )
+            })
+        })
     }
 }
 

@@ -6,7 +6,10 @@
 use model::Ns;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::layer::{Event, Layer, Names};
+use super::{
+    import::NONE,
+    layer::{Event, Layer, Names},
+};
 use crate::json::Value;
 
 /// Category of the arrows from calls to tasks.
@@ -29,6 +32,8 @@ pub(super) struct Arrows {
     events: Vec<(Thread, Ns, Ns, i64)>,
     begin: FxHashMap<u128, (Thread, Ns)>,
     end: Vec<(u128, Thread, Ns)>,
+    /// Tasks of graphs that are replayed, by thread and start.
+    replayed: FxHashSet<(Thread, Ns)>,
 }
 
 impl Arrows {
@@ -40,13 +45,14 @@ impl Arrows {
         let thread = (event.pid.unwrap_or(-1), event.tid.unwrap_or(0));
         match event.phase {
             b'X' => {
-                let mut connection = None;
-                event.each_arg(|key, value| {
-                    if key == b"connection_id" {
-                        connection = value.int();
-                    }
+                let (mut connection, mut graph) = (None, None);
+                event.each_arg(|key, value| match key {
+                    b"connection_id" => connection = value.int(),
+                    b"Model Id" | b"model id" => graph = value.int().filter(|graph| *graph != NONE),
+                    _ => {}
                 });
                 let times = event.span().zip(connection);
+                self.replayed.extend(graph.and_then(|_| Some((thread, event.time()?))));
                 self.events.extend(times.map(|((start, end), id)| (thread, start, end, id)));
             }
             b's' | b'f' if event.category() == CATEGORY => {
@@ -90,9 +96,15 @@ impl Arrows {
         let mut begun: Vec<(Ns, i64, u128)> = self.begin.iter().map(|(id, (thread, t))| (*t, thread.1, *id)).collect();
         begun.sort_unstable();
         let connection: FxHashMap<u128, i64> = begun.iter().zip(2..).map(|((.., id), n)| (*id, -n)).collect();
+        let replays = self.end.iter().filter(|(_, task, start)| self.replayed.contains(&(*task, *start)));
+        let graphs: FxHashSet<u128> = replays.map(|(id, ..)| *id).collect();
         let of =
             self.end.iter().filter_map(|(id, task, start)| Some(((*task, *start), *connection.get(id)?))).collect();
-        let moments = begun.iter().filter_map(|(time, thread, id)| Some((*thread, *time, *connection.get(id)?)));
+        let moment = |(start, thread, id): &(Ns, i64, u128)| {
+            let connection = *connection.get(id)?;
+            Some(Moment { thread: *thread, start: *start, connection, of_graph: graphs.contains(id) })
+        };
+        let moments = begun.iter().filter_map(moment);
         Calls { of, moments: moments.collect() }
     }
 }
@@ -107,6 +119,16 @@ fn number(id: Value<'_>) -> Option<u128> {
 pub(super) struct Calls {
     /// The connection of each task's call, by the task's stream and start.
     pub of: FxHashMap<(Thread, Ns), i64>,
-    /// Launches of which only the moment is known: thread, time and connection.
-    pub moments: Vec<(i64, Ns, i64)>,
+    /// Launches of which only the moment is known.
+    pub moments: Vec<Moment>,
+}
+
+/// The moment of a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub thread: i64,
+    pub start: Ns,
+    pub connection: i64,
+    /// Whether what was launched are tasks of a graph.
+    pub of_graph: bool,
 }

@@ -79,9 +79,25 @@ pub(super) fn place(import: &mut Import<'_>, times: Times, process: ProcessId, d
     }
 }
 
+/// A step's name and its parts.
+type Parts = (String, Vec<(StepPart, Ns)>);
+
 /// Tells the parts of the rank's steps; the names of the steps.
 fn steps(layout: &Layout, rank: Option<u32>, sink: &mut dyn TraceSink) -> Vec<String> {
     let Some(rank) = rank else { return Vec::new() };
+    let mut found = table(layout);
+    if found.is_empty() {
+        found = database(layout, sink);
+    }
+    let steps =
+        found.iter().map(|(name, parts)| StepSum { step: sink.intern(name), rank, stage: None, parts: parts.clone() });
+    let steps = steps.collect();
+    sink.job_sums(JobSums { steps, links: Vec::new() });
+    found.into_iter().map(|(name, _)| name).collect()
+}
+
+/// The steps of `step_trace_time.csv`.
+fn table(layout: &Layout) -> Vec<Parts> {
     let of_steps = |path: &&PathBuf| layout::name(path).starts_with("step_trace_time");
     let Some(path) = layout.sums.iter().find(of_steps) else { return Vec::new() };
     let columns: Vec<&str> = std::iter::once("step").chain(PARTS.map(|(_, column, _)| column)).collect();
@@ -89,7 +105,7 @@ fn steps(layout: &Layout, rank: Option<u32>, sink: &mut dyn TraceSink) -> Vec<St
         return Vec::new();
     };
     table.select(&columns);
-    let mut found: Vec<(String, Vec<(StepPart, Ns)>)> = Vec::new();
+    let mut found = Vec::new();
     while let Ok(Some(row)) = table.next(&|_, _| {}) {
         let parts = (1..).zip(PARTS).filter_map(|(cell, (part, ..))| Some((part, row.decimal(cell, 3)?)));
         let parts: Vec<(StepPart, Ns)> = parts.filter(|(_, ns)| *ns >= 0).collect();
@@ -97,9 +113,52 @@ fn steps(layout: &Layout, rank: Option<u32>, sink: &mut dyn TraceSink) -> Vec<St
             found.push((row.text(0).unwrap_or_default().into_owned(), parts));
         }
     }
-    let steps =
-        found.iter().map(|(name, parts)| StepSum { step: sink.intern(name), rank, stage: None, parts: parts.clone() });
-    let steps = steps.collect();
-    sink.job_sums(JobSums { steps, links: Vec::new() });
-    found.into_iter().map(|(name, _)| name).collect()
+    found
+}
+
+/// The same of `analysis.db`, which is all that the database form has of them.
+#[cfg(feature = "sqlite")]
+fn database(layout: &Layout, sink: &mut dyn TraceSink) -> Vec<Parts> {
+    use crate::sqlite::{
+        database::{Database, tell_loss},
+        page::Column::{self, Real, Text},
+        scan::Item,
+    };
+    const TABLE: &str = "StepTraceTime";
+    const COLUMNS: &[Column] = &[
+        Text("step", None),
+        Real(PARTS[0].2),
+        Real(PARTS[1].2),
+        Real(PARTS[2].2),
+        Real(PARTS[3].2),
+        Real(PARTS[4].2),
+        Real(PARTS[5].2),
+        Real(PARTS[6].2),
+        Real(PARTS[7].2),
+        Real(PARTS[8].2),
+    ];
+    let opened = layout.analysis().and_then(|path| Database::open(path, super::database::malformed).ok());
+    let Some(database) = opened.filter(|database| database.tables.contains_key(TABLE)) else { return Vec::new() };
+    let mut found = Vec::new();
+    let plan = database.plan([(&TABLE, TABLE.to_owned(), COLUMNS)], "ascend", sink);
+    plan.read(&|_, _| {}, |table, item| match item {
+        Item::Page(page) => {
+            for row in 0..page.rows {
+                let ns = |lane| page.real(lane, row).map(|us| (us * 1e3).round()).filter(|ns| (0.0..9e17).contains(ns));
+                let parts = (1..).zip(PARTS).filter_map(|(lane, (part, ..))| Some((part, ns(lane)? as Ns)));
+                let parts: Vec<(StepPart, Ns)> = parts.collect();
+                if !parts.is_empty() {
+                    found.push((page.inline(0, row).unwrap_or_default().to_owned(), parts));
+                }
+            }
+            page.rows as u64
+        }
+        Item::Loss(loss) => tell_loss(&loss, "ascend", table, sink),
+    });
+    found
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn database(_: &Layout, _: &mut dyn TraceSink) -> Vec<Parts> {
+    Vec::new()
 }

@@ -8,7 +8,7 @@ use model::{Category, Clock, Detail, Ns, OpDetail, Provenance, Severity, TraceSi
 use rustc_hash::FxHashSet;
 
 use super::{
-    arrows::{self, Arrows, Calls},
+    arrows::{self, Arrows, Calls, Moment},
     facts::Facts,
     import::{self, Collective, DeviceTask, Import, Part, Place},
     kernels::Kernels,
@@ -27,6 +27,8 @@ use crate::{
 
 /// Times beyond this (the year 2001 in Unix ns) are absolute; before 2024 times were those of the host's monotonic clock.
 const ABSOLUTE: Ns = 1_000_000_000_000_000_000;
+/// What a launch of which only the moment is known is called where it launched tasks of a graph: the call that replays one.
+const GRAPH_LAUNCH: &str = "aclmdlRIExecuteAsync";
 /// Longest text of shapes or dtypes that is kept, bytes.
 const MAX_SHAPES: usize = 8 << 10;
 
@@ -126,10 +128,11 @@ impl Reader<'_> {
     /// Launches of which only the moment is left.
     fn moments(&mut self) {
         let moments = std::mem::take(&mut self.calls.moments);
-        let (process, name) = (self.import.sink.process(0), self.import.sink.intern("launch"));
-        for (thread, time, connection) in &moments {
+        let process = self.import.sink.process(0);
+        for Moment { thread, start, connection, of_graph } in &moments {
             let track = self.import.thread(process, *thread);
-            self.import.slice(track, (*time, *time), name, Category::HostApi, Some(*connection), None);
+            let name = self.import.sink.intern(if *of_graph { GRAPH_LAUNCH } else { "launch" });
+            self.import.slice(track, (*start, *start), name, Category::HostApi, Some(*connection), None);
         }
         if !moments.is_empty() {
             let note = "host_api without duration: the beginnings of arrows whose calls the profiler left out";

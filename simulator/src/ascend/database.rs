@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{
     NONE, Recorded,
-    device::{Collective, GROUP_NAME, Part, Task, What},
+    device::{Collective, Part, Task, What},
     host::{self, Layer},
 };
 use crate::{
@@ -33,6 +33,10 @@ const OPERATOR: i64 = 50_001;
 const FUNCTION: i64 = 50_003;
 /// `BFP16` in the table of types.
 const BFLOAT16: i64 = 11;
+
+/// What stands for a type, and for a number of 16 bits, that level 0 does not know.
+const UNKNOWN: &str = "N/A";
+const NO: i64 = 65_534;
 
 /// Rows under way.
 #[derive(Default)]
@@ -73,8 +77,10 @@ impl Recorded {
     fn about(&self, rows: &mut Rows) {
         let (start, end) = self.run.extent();
         let device = self.run.device();
-        let world = format!(r#"{{"world_size": {0}, "tensor_model_parallel_size": {0}}}"#, self.world);
-        rows.inserts.row("INSERT INTO META_DATA VALUES ('distributed_args', ?)", [world.into()]);
+        if self.is_detailed() {
+            let parallel = self.parallel().to_string();
+            rows.inserts.row("INSERT INTO META_DATA VALUES ('distributed_args', ?)", [parallel.into()]);
+        }
         rows.inserts.row("INSERT INTO SESSION_TIME_INFO VALUES (?, ?)", [(EPOCH + start).into(), (EPOCH + end).into()]);
         rows.inserts.row("INSERT INTO NPU_INFO VALUES (?, 'SIMULATED NPU (Ascend)')", [device.into()]);
         rows.inserts.row("INSERT INTO HOST_INFO VALUES (?, 'simulated')", ["0".into()]);
@@ -103,12 +109,15 @@ impl Recorded {
         match task.what {
             What::Kernel { name, blocks, .. } => {
                 let kind = name.rsplit('_').next().unwrap_or(name);
-                let [name, core, kind] = [name, task.kind(), kind].map(|text| rows.texts.id(text));
+                let known = if self.is_detailed() { [name, task.kind(), kind] } else { [name, UNKNOWN, UNKNOWN] };
+                let [name, core, kind] = known.map(|text| rows.texts.id(text));
+                let blocks = if self.is_detailed() { blocks } else { 0 };
                 rows.inserts.row(
                     "INSERT INTO COMPUTE_TASK_INFO VALUES (?, ?, ?, 0, ?, ?, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
                     [name, id, blocks, core, kind].map(Cell::from),
                 );
             }
+            What::Copy { .. } if !self.is_detailed() => {}
             What::Copy { direction, bytes } => {
                 let operation = match direction {
                     Direction::HostToDevice => 1,
@@ -119,12 +128,19 @@ impl Recorded {
             }
             What::Fill | What::EventWait => {}
             What::Part { part, collective, plane, peer, bytes } => {
-                let name = self.device.collectives.get(collective).map_or("", |collective| &collective.name);
-                let [name, kind, group] = [name, part.name(), GROUP_NAME].map(|text| rows.texts.id(text));
+                let Some(whole) = self.device.collectives.get(collective) else { return };
+                let kind = if self.is_detailed() { part.name() } else { UNKNOWN };
+                let group = whole.group.name();
+                let [name, kind, group] = [&whole.name, kind, &group].map(|text| rows.texts.id(text));
                 let operation = i64::try_from(collective).unwrap_or(NONE) + 1;
-                let row = [name, id, kind, plane, group, id, device, peer, bytes, operation, i64::from(plane == 0)];
+                let main = i64::from(plane == 0);
+                let row = if self.is_detailed() {
+                    [name, id, kind, plane, group, id, 65_535, device, peer, 0, bytes, BFLOAT16, 1, operation, main]
+                } else {
+                    [name, id, kind, NONE, group, 0, NO, NONE, NONE, NO, -1, NO, NO, operation, 0]
+                };
                 rows.inserts.row(
-                    "INSERT INTO COMMUNICATION_TASK_INFO VALUES (?, ?, ?, ?, ?, ?, 65535, ?, ?, 0, ?, 11, 1, ?, ?)",
+                    "INSERT INTO COMMUNICATION_TASK_INFO VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     row.map(Cell::from),
                 );
             }
@@ -132,25 +148,27 @@ impl Recorded {
     }
 
     fn collective_row(&self, rows: &mut Rows, id: i64, collective: &Collective) {
+        let op = if self.is_detailed() { collective.op } else { UNKNOWN };
+        let size = i64::try_from(collective.group.ranks.len()).ok().filter(|_| self.is_detailed());
+        let group = collective.group.name();
         let [name, group, algorithm, op] =
-            [collective.name.as_str(), GROUP_NAME, "MESH", collective.op].map(|text| rows.texts.id(text));
+            [collective.name.as_str(), &group, "MESH", op].map(|text| rows.texts.id(text));
         rows.inserts.row(
             "INSERT INTO COMMUNICATION_OP VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?, ?, ?, ?, ?, ?)",
             [
-                name,
-                EPOCH + collective.start,
-                EPOCH + collective.end,
-                collective.connection,
-                group,
-                id,
-                BFLOAT16,
-                algorithm,
-                collective.count,
-                op,
-                self.run.device(),
-                self.world,
-            ]
-            .map(Cell::from),
+                name.into(),
+                (EPOCH + collective.start).into(),
+                (EPOCH + collective.end).into(),
+                collective.connection.into(),
+                group.into(),
+                id.into(),
+                BFLOAT16.into(),
+                algorithm.into(),
+                collective.count.into(),
+                op.into(),
+                self.run.device().into(),
+                size.into(),
+            ],
         );
     }
 }

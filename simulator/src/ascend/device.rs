@@ -1,6 +1,8 @@
 //! The tasks of the device. Collectives run on a queue of their own; the queue that needs their result waits for it by an
 //! event, and below a collective lie the tasks that it is made of.
 
+use std::collections::BTreeMap;
+
 use super::NONE;
 use crate::{
     kernel::Class,
@@ -103,10 +105,35 @@ fn core(class: Class) -> &'static str {
     }
 }
 
+/// Ranks that communicate with each other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Group {
+    /// Number of the communicator, whose last three digits stand in the names of its collectives.
+    pub(super) number: i64,
+    pub(super) ranks: Vec<i64>,
+}
+
+impl Group {
+    /// All ranks of a job, or two that speak to each other, for which the library makes a communicator of their own.
+    pub(super) fn of(run: &Run, peer: Option<usize>) -> Self {
+        let Some(peer) = peer.and_then(|peer| i64::try_from(peer).ok()) else {
+            return Self { number: COMMUNICATOR, ranks: (0..run.config.tensor_parallel).collect() };
+        };
+        let (low, high) = (run.device().min(peer), run.device().max(peer));
+        Self { number: COMMUNICATOR + 1 + 20 * low + high, ranks: vec![low, high] }
+    }
+
+    /// The communicator's name, by the host that made it.
+    pub(super) fn name(&self) -> String {
+        format!("10.0.0.1%eth0_60000_0_{}", self.number)
+    }
+}
+
 /// A collective with its waits.
 #[derive(Clone, Debug)]
 pub(super) struct Collective {
     pub(super) name: String,
+    pub(super) group: Group,
     /// Operation, as the call names it: `hcom_allReduce_`.
     pub(super) op: &'static str,
     pub(super) start: i64,
@@ -115,6 +142,8 @@ pub(super) struct Collective {
     pub(super) model: i64,
     /// Elements of two bytes.
     pub(super) count: i64,
+    /// Time until the last rank has come (ns).
+    pub(super) wait: i64,
 }
 
 /// Everything that the device did, in the order of its issue.
@@ -124,11 +153,18 @@ pub(super) struct Device {
     pub(super) collectives: Vec<Collective>,
 }
 
+impl Collective {
+    /// Whether two ranks speak to each other in it.
+    pub(super) fn is_pair(&self) -> bool {
+        matches!(self.op, "hcom_send_" | "hcom_receive_")
+    }
+}
+
 impl Device {
     /// What the device recorded of `run`. `waits` has each collective's wait on each rank; without it the wait is for a
     /// single peer, another one each time.
     pub(super) fn of(run: &Run, waits: &[Vec<i64>]) -> Self {
-        let mut device = Self::default();
+        let (mut device, numbers) = (Self::default(), numbers(run));
         for op in run.kept() {
             let connection = run.host[op.call].correlation.unwrap_or(NONE);
             let model = op.node.map_or(NONE, |(graph, _)| graph);
@@ -142,7 +178,12 @@ impl Device {
                 Work::Copy { direction, .. } => device.tasks.push(task(What::Copy { direction, bytes: op.bytes })),
                 Work::Memset => device.tasks.push(task(What::Fill)),
                 Work::Collective { wait, seq } => {
-                    device.collective(run, op, &task(What::EventWait), &peers(run, waits, wait, seq));
+                    let peers = match op.peer {
+                        Some(peer) => vec![(i64::try_from(peer).unwrap_or(0), wait)],
+                        None => peers(run, waits, wait, seq),
+                    };
+                    let number = numbers.get(&seq).copied().unwrap_or(seq);
+                    device.collective(run, op, number, (&task(What::EventWait), &peers));
                 }
             }
         }
@@ -150,19 +191,21 @@ impl Device {
     }
 
     /// A collective, the event that its queue's successors wait for, and what it is made of.
-    fn collective(&mut self, run: &Run, op: &DeviceOp, event: &Task, peers: &[(i64, i64)]) {
-        let Work::Collective { wait, seq } = op.work else { return };
-        let number = self.collectives.len();
+    fn collective(&mut self, run: &Run, op: &DeviceOp, seq: i64, (event, peers): (&Task, &[(i64, i64)])) {
+        let (wait, number) = (op.work.wait(), self.collectives.len());
         let name = op.slot.map_or("hcom_allReduce_", |slot| slot.kernel(run.config.vendor));
+        let group = Group::of(run, op.peer);
         self.collectives.push(Collective {
             // Operation, last digits of the group, number in the group.
-            name: format!("{name}_{GROUP}_{seq}_1"),
+            name: format!("{name}_{:03}_{seq}_1", group.number % 1000),
+            group,
             op: name,
             start: op.start,
             end: op.end,
             connection: event.connection,
             model: event.model,
             count: op.bytes / 2,
+            wait,
         });
         self.tasks.push(*event);
         let mut part = |part, (plane, peer), start, end, bytes| {
@@ -180,12 +223,22 @@ impl Device {
     }
 }
 
-/// Last digits of the group's number.
-pub(super) const GROUP: &str = "170";
-/// Name of the group.
-pub(super) const GROUP_NAME: &str = "10.0.0.1%eth0_60000_0_1767189300000170";
+/// Number of the communicator of all ranks.
+const COMMUNICATOR: i64 = 1_767_189_300_000_170;
 /// Cores of the simulated device.
 const CORES: i64 = 24;
+
+/// Numbers of what the rank sends and receives, in the group of the two, by its number on the rank.
+fn numbers(run: &Run) -> BTreeMap<i64, i64> {
+    let mut passed: BTreeMap<usize, i64> = BTreeMap::new();
+    let number = |op: &DeviceOp| {
+        let (Work::Collective { seq, .. }, Some(peer)) = (op.work, op.peer) else { return None };
+        let passed = passed.entry(peer).or_default();
+        *passed += 1;
+        Some((seq, *passed))
+    };
+    run.ops.iter().filter_map(number).collect()
+}
 
 /// Peers of a rank and how long it waits for each (ns).
 fn peers(run: &Run, waits: &[Vec<i64>], wait: i64, seq: i64) -> Vec<(i64, i64)> {

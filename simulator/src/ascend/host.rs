@@ -1,7 +1,12 @@
 //! Whose an event of the host is: the framework's profiler shows operators, ranges and functions, CANN shows calls.
 
-use super::Recorded;
-use crate::record::{HostEvent, HostKind};
+use std::collections::BTreeMap;
+
+use super::{Called, Recorded};
+use crate::{
+    record::{HostEvent, HostKind},
+    run::Run,
+};
 
 /// A layer of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,18 @@ pub(super) struct Call<'r> {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) connection: i64,
+}
+
+/// The calls of a run by their connection ids.
+pub(super) fn calls(run: &Run) -> BTreeMap<i64, Called> {
+    let around = |event: &&HostEvent| layer(event) == Some(Layer::Operator);
+    let operators: BTreeMap<i64, i64> =
+        run.host.iter().filter(around).filter_map(|event| Some((event.external?, event.start))).collect();
+    let call = |event: &HostEvent| {
+        let operator = event.external.and_then(|id| operators.get(&id).copied());
+        Some((event.correlation?, Called { start: event.start, operator }))
+    };
+    run.host.iter().filter_map(call).collect()
 }
 
 /// Connection ids of the calls that order queues begin beyond those of the run's own calls.

@@ -62,6 +62,18 @@ impl<W: Write> Rows<W> {
         Ok(())
     }
 
+    /// An arrow from the operator to the same, known by the time at which the device began.
+    fn operator_arrow(&mut self, from: (i64, i64, i64), to: (i64, i64, i64)) -> io::Result<()> {
+        let id = EPOCH + to.2;
+        for (phase, (pid, tid, at)) in [("s", from), ("f", to)] {
+            let ts = micros(EPOCH + at);
+            self.row(&format!(
+                r#"{{"ph": "{phase}", "bp": "e", "name": "torch_to_npu", "id": {id}, "pid": {pid}, "tid": {tid}, "ts": "{ts}", "cat": "async_npu"}}"#
+            ))?;
+        }
+        Ok(())
+    }
+
     fn metadata(&mut self, kind: &str, at: (i64, i64), args: &Value) -> io::Result<()> {
         let (pid, tid) = at;
         self.row(&format!(r#"{{"name": "{kind}", "pid": {pid}, "tid": {tid}, "args": {args}, "ph": "M"}}"#))
@@ -121,7 +133,9 @@ impl Recorded {
         rows.process("Python", pid, "CPU")?;
         rows.thread(&format!("Thread {pid}"), (pid, pid))?;
         rows.process("Python GC", self.collections_pid(), "CPU")?;
-        rows.process("CANN", self.cann_pid(), "CPU")?;
+        if self.is_detailed() {
+            rows.process("CANN", self.cann_pid(), "CPU")?;
+        }
         rows.thread(&format!("Thread {pid}"), (self.cann_pid(), pid))?;
         let hardware = self.device_pid(HARDWARE);
         rows.process("Ascend Hardware", hardware, &npu)?;
@@ -134,7 +148,7 @@ impl Recorded {
         let communication = self.device_pid(COMMUNICATION);
         rows.process("Communication", communication, &npu)?;
         rows.thread("Group 0 Communication", (communication, 0))?;
-        for plane in 0..(self.world - 1).max(0) {
+        for plane in 0..if self.is_detailed() { (self.world - 1).max(0) } else { 0 } {
             rows.thread(&format!("Plane {plane}"), (communication, PLANES + plane))?;
         }
         rows.process("Overlap Analysis", self.device_pid(OVERLAP), &npu)
@@ -154,6 +168,7 @@ impl Recorded {
             }
             Some(Layer::Function) => rows.span(&event.name, FUNCTION, (pid, pid), time, &json!({"Python id": index})),
             Some(Layer::Collection) => rows.span("GC", "", (self.collections_pid(), pid), time, &json!({})),
+            Some(Layer::Call(_)) if !self.is_detailed() => Ok(()),
             Some(Layer::Call(level)) => {
                 for call in self.calls_of(index, event, level) {
                     let node = call.level == Level::Node;
@@ -175,7 +190,7 @@ impl Recorded {
             "Model Id": task.model, "Task Type": task.kind(), "Physic Stream Id": task.stream,
             "Task Id": number % 65_536, "Batch Id": number / 65_536, "Subtask Id": NONE, "connection_id": task.connection,
         });
-        if let What::Copy { direction, bytes } = task.what {
+        if let (What::Copy { direction, bytes }, true) = (task.what, self.is_detailed()) {
             args["size(B)"] = json!(bytes);
             args["operation"] = json!(operation(direction));
         }
@@ -184,6 +199,9 @@ impl Recorded {
         let What::Part { part, plane, peer, bytes, .. } = task.what else {
             return self.arrow(rows, task.connection, (at.0, at.1, task.start));
         };
+        if !self.is_detailed() {
+            return Ok(());
+        }
         let args = json!({
             "notify_id": number.to_string(), "duration estimated(us)": 0.02, "stream id": task.stream,
             "task id": number % 65_536, "context id": 0, "task type": part.name(), "src rank": self.run.rank,
@@ -195,19 +213,25 @@ impl Recorded {
     }
 
     fn show_collective(&self, rows: &mut Rows<impl Write>, collective: &Collective) -> io::Result<()> {
-        let args = json!({
+        let mut args = json!({
             "connection_id": collective.connection, "model id": collective.model, "data_type": "BFP16",
-            "alg_type": "MESH", "count": collective.count, "rank_size": self.world, "relay": "no", "retry": "no",
+            "alg_type": "MESH", "count": collective.count, "relay": "no", "retry": "no",
         });
+        if self.is_detailed() {
+            args["rank_size"] = json!(collective.group.ranks.len());
+        }
         let at = (self.device_pid(COMMUNICATION), 0);
         rows.span(&collective.name, "", at, (collective.start, collective.end), &args)?;
         self.arrow(rows, collective.connection, (at.0, at.1, collective.start))
     }
 
-    /// The arrow from a call, if it was recorded, to what it caused.
+    /// The arrows from a call, if it happened while the profiler ran, and from the operator around it to what they caused.
     fn arrow(&self, rows: &mut Rows<impl Write>, connection: i64, to: (i64, i64, i64)) -> io::Result<()> {
-        match self.calls.get(&connection) {
-            Some(start) => rows.arrow(connection, (self.cann_pid(), self.run.pid(), *start), to),
+        let Some(call) = self.calls.get(&connection) else { return Ok(()) };
+        let pid = self.run.pid();
+        rows.arrow(connection, (self.cann_pid(), pid, call.start), to)?;
+        match call.operator {
+            Some(start) => rows.operator_arrow((pid, pid, start), to),
             None => Ok(()),
         }
     }

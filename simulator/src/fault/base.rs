@@ -127,6 +127,7 @@ impl Config {
             | F::FewBlocks
             | F::LogitsCopy
             | F::SlowPeer
+            | F::UnevenStages
             | F::KvTransfer => {}
         }
         self.schedule_for(fault.kind);

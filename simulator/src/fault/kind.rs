@@ -161,6 +161,8 @@ kinds! {
     LogitsCopy Runtime ["RT-11", "RT-09"];
     /// What a stage sends to the next takes long.
     SlowPeer Communication ["CM-13"];
+    /// One stage of a pipeline has more layers than the others.
+    UnevenStages Communication ["CM-15"];
 }
 
 #[cfg(test)]

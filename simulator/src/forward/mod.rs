@@ -84,11 +84,11 @@ pub(crate) fn forward(seat: Seat<'_>, step: Step) -> Vec<Task> {
     if seat.is_first() {
         builder.push(Slot::Embedding, -1, 0);
     }
-    for layer in 0..seat.config.layers {
+    for layer in 0..seat.layers() {
         builder.layer(layer);
     }
     if seat.is_last() {
-        builder.norm(Slot::FinalNorm, seat.config.layers, 0);
+        builder.norm(Slot::FinalNorm, seat.layers(), 0);
     }
     builder.move_aside();
     builder.tasks
@@ -104,7 +104,7 @@ pub(crate) fn sample(seat: Seat<'_>, step: Step) -> Vec<Task> {
     };
     let mut builder = Builder::new(seat, step);
     let config = seat.config;
-    let layer = config.layers + 1;
+    let layer = seat.layers() + 1;
     builder.push(Slot::LmHead, layer, 0);
     if config.serving.is_some() && config.tensor_parallel > 1 {
         // Each rank has the logits of its part of the vocabulary.
@@ -126,7 +126,7 @@ pub(crate) fn sample(seat: Seat<'_>, step: Step) -> Vec<Task> {
 /// Kernels of the draft model's pass for the `nth` token.
 pub(crate) fn draft(seat: Seat<'_>, step: Step, nth: i64) -> Vec<Task> {
     let mut builder = Builder::new(seat, step);
-    let layer = seat.config.layers + 2 + nth;
+    let layer = seat.layers() + 2 + nth;
     for slot in [
         Slot::InputNorm,
         Slot::Qkv,
@@ -155,7 +155,7 @@ pub(crate) fn pass(seat: Seat<'_>, step: Step, slot: Slot, peer: usize, nth: i64
 pub(crate) fn expert_tokens(seat: Seat<'_>, step: Step) -> i64 {
     let builder = Builder::new(seat, step);
     // Each token goes to eight experts.
-    (0..seat.config.layers).map(|layer| 8 * step.batch * builder.tokens_permille(layer) / 1000).sum()
+    (0..seat.layers()).map(|layer| 8 * step.batch * builder.tokens_permille(layer) / 1000).sum()
 }
 
 /// Small kernels that prepare the inputs.

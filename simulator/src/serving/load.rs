@@ -94,13 +94,14 @@ loads! {
 }
 
 /// Kinds of serving in which a fault shows, for those that are not at home everywhere.
-pub const CALL_FOR: [(FaultKind, &[Load]); 14] = {
+pub const CALL_FOR: [(FaultKind, &[Load]); 15] = {
     use FaultKind as F;
     use Load as L;
     const RANKS: &[Load] = &[L::TensorTwo, L::TensorFour, L::ClockDrift];
     const AWAITED: &[Load] = &[L::Sync, L::Few, L::Dozens, L::OddBatch, L::ShortContext, L::Quantized, L::Hiccups];
     [
         (F::SlowPeer, &[L::PipelineTwo, L::PipelineTwo, L::PipelineFour]),
+        (F::UnevenStages, &[L::PipelineBusy]),
         (F::LowBandwidth, RANKS),
         (F::HostStraggler, RANKS),
         (F::RankGc, RANKS),

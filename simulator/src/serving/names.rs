@@ -13,6 +13,10 @@ const FA3_COMBINE: &str = "void cutlass::device_kernel<flash::FlashAttnFwdCombin
 
 /// The name of a kernel of `slot` over `rows`; `None` for the slot's own.
 pub(crate) fn of(config: &Config, serving: &Serving, slot: Slot, rows: i64) -> Option<&'static str> {
+    // Another vendor's run has the names of its own stack.
+    if config.vendor != serving.accelerator.vendor() {
+        return None;
+    }
     let hopper = serving.accelerator.is_hopper();
     match slot {
         Slot::InputNorm | Slot::PostNorm | Slot::FinalNorm if serving.inductor => {

@@ -37,6 +37,10 @@ fn neighbours(job: &mut Job, name: Option<String>, calls: BTreeMap<usize, Vec<Ca
         let calls = BTreeMap::from([(a, of(a, forward)), (b, of(b, !forward))]);
         let (groups, instances) = (job.groups.len(), job.instances.len());
         if calls.values().flatten().any(|call| call.sends.is_none()) {
+            // Both directions leave together: what is left of them does so by chance.
+            if !forward {
+                continue;
+            }
             add(job, None, Some(2), leaving_together((a, calls.get(&a)), (b, calls.get(&b))));
         } else if calls.values().all(|calls| !calls.is_empty()) {
             // Without a name, so that leaving together is what makes them one.

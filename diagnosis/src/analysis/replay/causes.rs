@@ -129,7 +129,7 @@ impl<'a> Causes<'a> {
         }
         let Some(op) = self.timeline.ops.get(o) else { return NONE };
         if !self.orders
-            && let Some(found) = self.stood_for(op, pred)
+            && let Some(found) = self.stood_for(op, pred).or_else(|| self.given_before(op))
         {
             return found;
         }
@@ -153,8 +153,11 @@ impl<'a> Causes<'a> {
         let Some((c, call)) = op.call.and_then(|c| Some((c, self.timeline.calls.get(c as usize)?))) else {
             return NONE;
         };
-        let found = if call.kind == HostCall::GraphLaunch {
-            self.within_graph(o, op, c)
+        let inside = if call.kind == HostCall::GraphLaunch { self.within_graph(o, op, c) } else { NONE };
+        // A graph as a whole waits for what its queue was told to wait for, as any launch does.
+        let whole = call.kind != HostCall::GraphLaunch || op.first_of_call;
+        let found = if inside != NONE || !whole {
+            inside
         } else if self.ordered.get(c as usize) == Some(&true) {
             self.before_call(op, call)
         } else {
@@ -193,6 +196,14 @@ impl<'a> Causes<'a> {
         let mut others = before.filter(|o| self.op(**o).is_some_and(|other| other.queue != op.queue));
         let found = others.next().filter(|_| near)?;
         self.op(*found).filter(|other| wait.end - other.end <= EVENT && other.end > wait.start).map(|_| *found)
+    }
+
+    /// What a collective on a queue of its own waits for where no call tells: the framework has that queue wait for all that the
+    /// program's queue was given before (`syncStreams` of torch's process groups, NCCL and HCCL alike).
+    fn given_before(&self, op: &DeviceOp) -> Option<u32> {
+        let call =
+            self.timeline.call(op).filter(|call| call.kind != HostCall::GraphLaunch && op.kind == OpKind::Comm)?;
+        Some(self.before_call(op, call)).filter(|found| *found != NONE)
     }
 
     /// The node of the same graph launch on another queue that ended last before `o` started.

@@ -262,3 +262,26 @@ fn level_0_keeps_its_links_and_what_lies_inside_collectives() {
     let linked = trace.lanes.iter().flat_map(|lane| (0..lane.len()).filter_map(|i| lane.link(i))).count();
     assert_eq!((linked, trace.stat("trace.device_work_without_launch")), (2, 0));
 }
+
+/// Level 0: gaps within a replayed graph were called waits of the queue, because nothing said that a graph was launched.
+#[test]
+fn level_0_says_which_moments_launched_a_graph() {
+    let task = |ts: u32, graph: i64| {
+        format!(
+            r#"{{"name":"aclnnMm_MatMul","pid":3105,"tid":2,"ts":"1736408883000{ts}.000","dur":5,"args":{{"Model Id":{graph},"Task Type":"AI_CORE","connection_id":{ts}}},"ph":"X"}}"#
+        )
+    };
+    let arrow = |id: u32, from: u32, to: u32| {
+        format!(
+            r#"{{"ph":"s","cat":"HostToDevice","id":"{id}","pid":3073,"tid":4,"ts":"1736408883000{from}.000"}},{{"ph":"f","cat":"HostToDevice","id":"{id}","pid":3105,"tid":2,"ts":"1736408883000{to}.000"}}"#
+        )
+    };
+    let tasks = [task(200, 4_294_967_295), task(210, 7), task(220, 7)].join(",");
+    let arrows = [arrow(1, 110, 200), arrow(2, 120, 210), arrow(2, 120, 220)].join(",");
+    let names = NAMES.lines().skip(1).collect::<Vec<_>>().join("\n");
+    let trace = timeline(&[&names, &tasks, &arrows]);
+    let launches: Vec<_> = rows(&trace, TrackKind::HostThread).into_iter().map(|row| row.1).collect();
+    assert_eq!(launches, ["launch", "aclmdlRIExecuteAsync"]);
+    let linked = trace.lanes.iter().flat_map(|lane| (0..lane.len()).filter_map(|i| lane.link(i))).count();
+    assert_eq!(linked, 3);
+}
