@@ -112,7 +112,9 @@ fn template(name: &str) -> String {
     let mut frame = Frame::default();
     let mut rest = name.strip_prefix("void ").unwrap_or(name);
     // What a template returns where it holds is no part of its name.
-    if let Some((_, named)) = rest.strip_prefix("std::enable_if<").and_then(|condition| condition.split_once(">::type ")) {
+    if let Some((_, named)) =
+        rest.strip_prefix("std::enable_if<").and_then(|condition| condition.split_once(">::type "))
+    {
         rest = named;
     }
     let mut around = "";
