@@ -83,6 +83,11 @@ pub struct SlowestLink {
     pub links: u64,
 }
 
+impl SlowestLink {
+    /// Up to so many times the slowest one's rate the middle link reaches where all of them count as even (as in rule CM-07).
+    pub const EVEN: f64 = 1.5;
+}
+
 /// All that is said of the job.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct JobTotals {

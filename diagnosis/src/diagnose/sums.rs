@@ -53,11 +53,19 @@ fn slowest_link(totals: &JobTotals) -> Option<Message> {
     let behind = |slowest: &&SlowestLink| slowest.link.rate().map_or(0.0, |rate| slowest.median / rate);
     let slowest = totals.slowest_links.iter().max_by(|a, b| behind(a).total_cmp(&behind(b)))?;
     let link = &slowest.link;
-    Some(Message::new(
+    let text = if behind(&slowest) > SlowestLink::EVEN {
         Text::new(
-            " The slowest of {n} links over {transport}, rank {from} to rank {to}, moves {rate}; the middle one moves {median}.",
-            "{transport} 的 {n} 条链路中最慢的是 rank {from} 到 rank {to}，速率 {rate}，居中者为 {median}。",
-        ),
+            " The slowest of {n} links over {transport} that moved alike much, rank {from} to rank {to}, moves {rate}; the middle one moves {median}.",
+            "{transport} 上数据量相近的 {n} 条链路中最慢的是 rank {from} 到 rank {to}，速率 {rate}，居中者为 {median}。",
+        )
+    } else {
+        Text::new(
+            " The {n} links over {transport} that moved alike much are even: the slowest moves {rate}, the middle one {median}.",
+            "{transport} 上数据量相近的 {n} 条链路快慢相当：最慢者速率 {rate}，居中者 {median}。",
+        )
+    };
+    Some(Message::new(
+        text,
         [
             ("n", Value::Count(slowest.links)),
             ("transport", Value::Raw(link.transport.clone())),

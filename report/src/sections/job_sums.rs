@@ -9,7 +9,7 @@ use crate::{
     units,
 };
 use diagnosis::{
-    analysis::job_sums::{LinkTotal, RankTotal},
+    analysis::job_sums::{LinkTotal, RankTotal, SlowestLink},
     i18n::{Text, Value},
 };
 
@@ -17,8 +17,6 @@ use diagnosis::{
 const LISTED: usize = 64;
 /// Share by which ranks of a stage may differ and count as even (msprof-analyze, cluster analysis guide).
 const EVEN: f64 = 0.05;
-/// Times that the usual link moves what a slow one does (that of rule CM-07).
-const SLOWER: f64 = 1.5;
 
 /// Parts that a column stands for.
 const COLUMNS: [(StepPart, Text); 8] = [
@@ -191,7 +189,7 @@ fn observations(page: &mut Page<'_>) {
     }
     for slowest in &totals.slowest_links {
         let Some(rate) = slowest.link.rate() else { continue };
-        let text = if slowest.median > SLOWER * rate {
+        let text = if slowest.median > SlowestLink::EVEN * rate {
             Text::new(
                 "The link {from} → {to} is the slowest of {n} over {transport} that moved alike much: {rate}, where the middle one reaches {median}.",
                 "{transport} 上数据量相近的 {n} 条链路中，{from} → {to} 最慢：{rate}，中位链路为 {median}。",
