@@ -188,6 +188,31 @@ fn sends_among_more_than_two_ranks_are_not_guessed_at() {
     assert_eq!((a.job.instances.len(), a.job.one_sided), (0, 48));
 }
 
+/// Kernels of sends say neither which way they go nor to whom. What was left of two ranks was matched a second time, by chance, and
+/// took right matches apart.
+#[test]
+fn stages_that_hand_on_in_a_ring_are_matched_by_leaving_together() {
+    let kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    const HOP: Ns = 200_000;
+    let ends = |step: Ns, hop: Ns| step * 4 * HOP + hop * HOP + (step * 7 + hop * 3) % 5 * 1_500 + HOP;
+    let mut s = Script::default();
+    for rank in 0..4 {
+        s.rank(rank);
+        let own = Ns::from(rank);
+        for step in 0..12 {
+            // What it receives, and what it sends on; the first sends before it receives the tokens.
+            let hops = if rank == 0 { [0, 3] } else { [own - 1, own] };
+            for end in hops.map(|hop| ends(step, hop)) {
+                s.launch((end - HOP, end - HOP + 1_000), kernel, (end - 15_000, end));
+            }
+        }
+    }
+    let (_, a) = s.analyze();
+    let pairs: Vec<_> = a.job.groups.iter().map(|group| (group.ranks.clone(), group.instances)).collect();
+    let expected = [[0, 1], [1, 2], [2, 3], [0, 3]].map(|pair| (pair.to_vec(), 12));
+    assert_eq!((pairs.as_slice(), a.job.unmatched, a.job.one_sided), (&expected[..], 0, 0));
+}
+
 #[test]
 fn collectives_without_a_payload_are_compared_in_their_place_of_the_model() {
     let all_reduce = "ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)";

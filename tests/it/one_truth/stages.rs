@@ -5,7 +5,11 @@ use diagnosis::{analysis::Analysis, diagnose::Diagnosis};
 use model::Ns;
 use simulator::{Config, Fault, FaultKind, JobTruth, Load, simulate_job};
 
-use super::{CARDS, Card, Case, Lack, examine};
+use super::{
+    Case,
+    cards::{CARDS, Card, Lack},
+    examine,
+};
 use crate::common::diagnosed;
 
 /// How far the bubble of a stage may be from the truth, as a share of the run.

@@ -84,6 +84,29 @@ fn ranks_that_all_wait_for_one_outside_stay_as_they_are() {
     assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
 }
 
+/// A stage of a pipeline receives on a queue of its own and has its main queue wait for that before it replays its graph: the graph
+/// was taken to wait for nothing, so that evening out stages was said to gain what it does not.
+#[test]
+fn a_graph_waits_for_what_its_queue_was_told_to_wait_for() {
+    const RECEIVED: Ns = 2_000_000;
+    const RECEIVE: &str = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    let mut script = Script::default();
+    script.host(Category::UserRange, STEP, (0, 2 * RECEIVED));
+    script.launch((1_000, 2_000), SAMPLE, (3_000, 4_000));
+    script.launch_on(8, (2_000, 3_000), RECEIVE, (5_000, RECEIVED));
+    script.call("cudaStreamWaitEvent", (4_000, 4_500));
+    let nodes = [(GEMM, (RECEIVED + 1_000, RECEIVED + 50_000)), (GEMM, (RECEIVED + 51_000, RECEIVED + 90_000))];
+    script.graph((5_000, 9_000), &nodes);
+    script.call("cudaStreamSynchronize", (10_000, RECEIVED + 95_000));
+    let analysis = script.analyze().1;
+    let ops = &analysis.ranks[0].timeline.ops;
+    let receive = ops.iter().position(|op| op.dur() > 1_000_000).unwrap() as u32;
+    let sooner = Edit::Resize(vec![(receive, 500_000)]);
+    let replay = Replay::new(&analysis);
+    let [now, then] = [replay.unedited(), replay.windows(&[(0, &sooner)], Variant::Cautious)].map(|w| w[0][0]);
+    assert!(now - then >= 1_400_000, "{now} {then}");
+}
+
 /// The device recorded that a queue stood for a collective; the calls of the thread that launches, which had made that queue wait for an
 /// event, told of an earlier operation, so that what came after the collective stayed where it was when the collective took less.
 #[test]
