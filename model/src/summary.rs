@@ -42,6 +42,11 @@ pub enum Metric {
     Dram,
     /// Bytes moved from and to the device's memory, per second.
     DramBytesPerSecond,
+    /// Arithmetic operations as the source counts them, per second.
+    OperationsPerSecond,
+    /// Operations per byte of the device's memory from which the peak of its arithmetic and not that of its memory is the lower
+    /// limit, as the source gives it.
+    Balance,
     /// Hits in the last cache before the device's memory, %.
     L2Hit,
     /// Warps that were resident, % of what a core can hold.
@@ -66,11 +71,13 @@ pub enum Metric {
 
 impl Metric {
     /// Every one of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Compute,
         Self::Memory,
         Self::Dram,
         Self::DramBytesPerSecond,
+        Self::OperationsPerSecond,
+        Self::Balance,
         Self::L2Hit,
         Self::Occupancy,
         Self::OccupancyLimit,
@@ -90,6 +97,8 @@ impl Metric {
             Self::Memory => "memory",
             Self::Dram => "dram",
             Self::DramBytesPerSecond => "dram_bytes_per_second",
+            Self::OperationsPerSecond => "operations_per_second",
+            Self::Balance => "balance",
             Self::L2Hit => "l2_hit",
             Self::Occupancy => "occupancy",
             Self::OccupancyLimit => "occupancy_limit",
@@ -109,6 +118,8 @@ impl Metric {
             Self::Compute | Self::Memory | Self::Dram | Self::L2Hit => "%",
             Self::Occupancy | Self::OccupancyLimit | Self::CoresBusy | Self::Scalar => "%",
             Self::DramBytesPerSecond => "B/s",
+            Self::OperationsPerSecond => "1/s",
+            Self::Balance => "1/B",
             Self::CoreClock => "Hz",
             Self::Waves | Self::Registers | Self::EligibleWarps | Self::Cores => "",
         }
