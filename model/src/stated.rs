@@ -13,6 +13,16 @@ pub enum Stated {
     Communication,
     /// Of that, the time in which no kernel ran.
     ExposedCommunication,
+    /// Of it, the time in which a kernel ran.
+    OverlappedCommunication,
+    /// The time of a step in which neither kernels nor collectives ran.
+    Free,
+    /// The step from its first device work to its last, without what receives took.
+    Stage,
+    /// The durations of collectives that receive from another stage of the pipeline.
+    Receives,
+    /// The durations of all collectives, their waits included.
+    Collectives,
     /// The durations of kernels that are no collectives.
     Kernels,
     /// The durations of the runtime's calls on the host.
@@ -21,8 +31,18 @@ pub enum Stated {
 
 impl Stated {
     /// Everything.
-    pub const ALL: [Self; 5] =
-        [Self::Computing, Self::Communication, Self::ExposedCommunication, Self::Kernels, Self::HostCalls];
+    pub const ALL: [Self; 10] = [
+        Self::Computing,
+        Self::Communication,
+        Self::ExposedCommunication,
+        Self::OverlappedCommunication,
+        Self::Free,
+        Self::Stage,
+        Self::Receives,
+        Self::Collectives,
+        Self::Kernels,
+        Self::HostCalls,
+    ];
 
     /// Name in capture files and JSON.
     pub fn name(self) -> &'static str {
@@ -30,6 +50,11 @@ impl Stated {
             Self::Computing => "computing",
             Self::Communication => "communication",
             Self::ExposedCommunication => "exposed_communication",
+            Self::OverlappedCommunication => "overlapped_communication",
+            Self::Free => "free",
+            Self::Stage => "stage",
+            Self::Receives => "receives",
+            Self::Collectives => "collectives",
             Self::Kernels => "kernels",
             Self::HostCalls => "host_calls",
         }

@@ -44,6 +44,11 @@ pub enum Metric {
     DramBytesPerSecond,
     /// Bytes read from the device's memory, per second, where what was written was not counted.
     DramReadBytesPerSecond,
+    /// Arithmetic operations as the source counts them, per second.
+    OperationsPerSecond,
+    /// Operations per byte of the device's memory from which the peak of its arithmetic and not that of its memory is the lower
+    /// limit, as the source gives it.
+    Balance,
     /// Hits in the last cache before the device's memory, %.
     L2Hit,
     /// Warps that were resident, % of what a core can hold.
@@ -68,12 +73,14 @@ pub enum Metric {
 
 impl Metric {
     /// Every one of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Compute,
         Self::Memory,
         Self::Dram,
         Self::DramBytesPerSecond,
         Self::DramReadBytesPerSecond,
+        Self::OperationsPerSecond,
+        Self::Balance,
         Self::L2Hit,
         Self::Occupancy,
         Self::OccupancyLimit,
@@ -94,6 +101,8 @@ impl Metric {
             Self::Dram => "dram",
             Self::DramBytesPerSecond => "dram_bytes_per_second",
             Self::DramReadBytesPerSecond => "dram_read_bytes_per_second",
+            Self::OperationsPerSecond => "operations_per_second",
+            Self::Balance => "balance",
             Self::L2Hit => "l2_hit",
             Self::Occupancy => "occupancy",
             Self::OccupancyLimit => "occupancy_limit",
@@ -113,6 +122,8 @@ impl Metric {
             Self::Compute | Self::Memory | Self::Dram | Self::L2Hit => "%",
             Self::Occupancy | Self::OccupancyLimit | Self::CoresBusy | Self::Scalar => "%",
             Self::DramBytesPerSecond | Self::DramReadBytesPerSecond => "B/s",
+            Self::OperationsPerSecond => "1/s",
+            Self::Balance => "1/B",
             Self::CoreClock => "Hz",
             Self::Waves | Self::Registers | Self::EligibleWarps | Self::Cores => "",
         }

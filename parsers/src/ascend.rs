@@ -58,6 +58,7 @@ mod told;
 mod totals;
 
 use layout::Layout;
+use sums::Held;
 
 pub use cluster::FORMAT as CLUSTER_FORMAT;
 pub use declined::FORMAT as DECLINED_FORMAT;
@@ -113,9 +114,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         for timeline in &layout.timelines {
             sink.ledger(&layout::name(timeline), 0, 0, 0, "not read: the database holds the same");
         }
-        return beside(&layout, true, sink);
+        return beside(&layout, Held::Rows, sink);
     }
-    let mut with_rows = true;
+    let mut held = Held::Rows;
     if !layout.timelines.is_empty() {
         timeline::read(&layout, sink, options.progress)?;
         for table in &layout.tables {
@@ -127,24 +128,22 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         return Err(ReadError::WithoutSqlite { path: path.to_owned() });
     } else {
         rank_sums::read(&layout, sink).map_err(|damage| without_rows(path, &layout, damage))?;
-        with_rows = false;
+        held = Held::Sums;
     }
     if let Some(database) = &layout.database {
         sink.ledger(&layout::name(database), 0, 0, 0, "not read: this build reads no SQLite");
     }
-    beside(&layout, with_rows, sink)
+    beside(&layout, held, sink)
 }
 
-/// Takes what lies beside the capture; `with_rows` says whether the capture has the rows that the sums are of.
-fn beside(layout: &Layout, with_rows: bool, sink: &mut dyn TraceSink) -> Result<(), ReadError> {
+/// Takes what lies beside the capture, and says what its sums can be held against.
+fn beside(layout: &Layout, held: Held, sink: &mut dyn TraceSink) -> Result<(), ReadError> {
     for path in &layout.sums {
-        sums::read(path, with_rows, sink);
+        sums::read(path, held, sink);
     }
     #[cfg(feature = "sqlite")]
-    if let Some(path) = layout.analysis().filter(|_| with_rows)
-        && !layout.sums.iter().any(|path| layout::name(path).starts_with("step_trace_time"))
-    {
-        sums::read_database(path, sink);
+    if let Some(path) = layout.analysis() {
+        sums::read_database(path, held, sink);
     }
     matrix::read(layout, sink);
     for (file, why) in &layout.not_read {

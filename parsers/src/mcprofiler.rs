@@ -1,7 +1,10 @@
 //! mcProfiler, MetaX's profiler of single kernels: what it prints of a kernel (`report.txt`) and the file that it leaves of each
 //! (`<number>_<kernel>_dumped_result.json`). Durations are cycles of the cores' clock, which only the report tells; so the file
 //! of a kernel gives its name and blocks, and the report a time without a name. Source: one report and one file of a C500; that
-//! `during` counts cycles follows from the report's own `case_bandwith`, which is `all_memacs / during * core_clk`.
+//! `during` counts cycles follows from the report's own `case_bandwith`, which is `all_memacs / during * core_clk`. Its `case_flops`
+//! is `all_ops / during / block_num`, operations per cycle and block, and `case_I` that over `case_bandwith`, so that it is no number
+//! of operations per byte; `MAX_I` is one: 104 cores of 4 096 operations per cycle over the bandwidth. Rates are therefore taken from
+//! the sums, and of what the report derives only its peaks.
 
 use std::path::Path;
 
@@ -29,6 +32,7 @@ fn matches(head: &Head<'_>) -> Match {
 #[serde(default)]
 struct Data {
     all_memacs: Option<f64>,
+    all_ops: Option<f64>,
     during: Option<f64>,
     block_num: Option<f64>,
     /// GHz.
@@ -36,6 +40,9 @@ struct Data {
     /// GB/s, spelt as the tool does.
     #[serde(rename = "MAX_Bandwith")]
     max_bandwidth: Option<f64>,
+    /// Operations per byte.
+    #[serde(rename = "MAX_I")]
+    balance: Option<f64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -135,7 +142,14 @@ impl Data {
         let peak = self.max_bandwidth.filter(|peak| *peak > 0.0);
         let share = rate.zip(peak).map(|(rate, peak)| 100.0 * rate / (peak * 1e9));
         let clock = self.core_clk.map(|ghz| ghz * 1e9);
-        let all = [(Metric::DramBytesPerSecond, rate), (Metric::Dram, share), (Metric::CoreClock, clock)];
+        let operations = self.all_ops.zip(seconds).map(|(operations, seconds)| operations / seconds);
+        let all = [
+            (Metric::DramBytesPerSecond, rate),
+            (Metric::Dram, share),
+            (Metric::OperationsPerSecond, operations),
+            (Metric::Balance, self.balance.filter(|balance| *balance > 0.0)),
+            (Metric::CoreClock, clock),
+        ];
         all.into_iter().filter_map(|(metric, value)| Some((metric, value.filter(|value| value.is_finite())?))).collect()
     }
 }
@@ -168,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_report_has_a_time_and_the_share_of_the_bandwidth() {
-        let text = "######\nSub-module: Summary\nName: RoofLine\nValue: {\n\"processed_data\": {\"all_memacs\": 283817376.0, \"during\": 641722.0, \"block_num\": 104},\n\"data\": {\"all_memacs\": 283817376.0, \"block_num\": 104, \"during\": 641722.0, \"core_clk\": 1.125, \"MAX_Bandwith\": 1843.2}}\n";
+        let text = "######\nSub-module: Summary\nName: RoofLine\nValue: {\n\"processed_data\": {\"all_memacs\": 283817376.0, \"during\": 641722.0, \"block_num\": 104},\n\"data\": {\"all_ops\": 4211530752.0, \"all_memacs\": 283817376.0, \"block_num\": 104, \"during\": 641722.0, \"core_clk\": 1.125, \"MAX_Bandwith\": 1843.2, \"MAX_I\": 260.0}}\n";
         let trace = import("report.txt", text);
         let [summary] = trace.summaries.as_slice() else { panic!() };
         // 641 722 cycles at 1.125 GHz; the report itself says 497.56 GB/s of 1 843.2.
@@ -176,5 +190,9 @@ mod tests {
         let metric = |wanted| summary.metrics.iter().find(|(metric, _)| *metric == wanted).unwrap().1;
         assert!((metric(Metric::DramBytesPerSecond) / 1e9 - 497.56).abs() < 0.01);
         assert!((metric(Metric::Dram) - 26.99).abs() < 0.01);
+        // 4 211 530 752 operations in 570 420 ns; the report's own 63.1 are those of a cycle and a block, of which 104 ran.
+        let operations = metric(Metric::OperationsPerSecond);
+        assert!((operations / 1e12 - 7.383).abs() < 0.001 && (operations / 1.125e9 / 104.0 - 63.104).abs() < 0.001);
+        assert_eq!(metric(Metric::Balance), 260.0);
     }
 }

@@ -14,7 +14,12 @@ use super::{
     work, workload,
 };
 use diagnosis::{
-    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences, stated::contradictions},
+    analysis::{
+        Analysis, Class, Jitter, Rank, Selection,
+        job_sums::JobTotals,
+        sequences,
+        stated::{Against, contradictions},
+    },
     diagnose::Diagnosis,
 };
 
@@ -27,7 +32,10 @@ impl Capture {
         stats.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.name.cmp(&b.name)));
         let mut ledger = trace.ledger.clone();
         ledger.sort_by(|a, b| a.category.cmp(&b.category));
-        let contradicted = !contradictions(trace, &analysis.ranks).is_empty();
+        // Sums of a rank take nothing from what was recorded of others.
+        let of_sums = analysis.ranks.iter().all(|rank| rank.timeline.collectives_only);
+        let contradicted =
+            contradictions(trace, &analysis.ranks).iter().any(|of| of_sums || of.against == Against::Rows);
         let nodes = analysis.ranks.iter().any(|r| r.timeline.ops.iter().any(|op| op.in_graph));
         let facts = trace.manifest.iter().map(|(k, e)| (k.to_owned(), e.value.clone(), e.provenance)).collect();
         Self {

@@ -21,8 +21,8 @@ pub enum Grade {
 
 /// What stands in place of a grade's text where the profiler's own sums contradict the rows.
 pub(crate) const CONTRADICTED: Text = Text::new(
-    "one step lower than what was recorded would allow: the profiler's own sums contradict the rows, so that no share of the time is certain",
-    "比所记录内容应有的等级低一级：分析器自身的汇总与表中的行矛盾，任何时间占比都不确定",
+    "one step lower than what was recorded would allow: the profiler's own sums contradict the rows or each other, so that no share of the time is certain",
+    "比所记录内容应有的等级低一级：分析器自身的汇总与表中的行矛盾或彼此矛盾，任何时间占比都不确定",
 );
 
 impl Grade {

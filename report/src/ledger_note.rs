@@ -114,6 +114,7 @@ const NOTES: &[(&str, &str)] = &[
         "sums over the transfers of each pair of ranks; a group's own sum counts once",
         "每对 rank 之间传输的总和；通信组自身的合计只计一次",
     ),
+    ("steps, where no range of the program marks them", "步，仅当程序自身的区间未标出时采用"),
     ("not read: the ranks of each communication group", "未读取：各通信组的 rank"),
     ("not read: other results of the analysis", "未读取：分析的其他结果"),
     ("not read: the database holds the same", "未读取：数据库含同样的内容"),

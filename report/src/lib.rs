@@ -8,6 +8,7 @@
 //! | [`replayed`] | what launched replayed kernels when their graph was captured |
 //! | [`grade`] | how far a capture's evidence reaches |
 //! | [`idle`] | where the idle time lies |
+//! | [`split`] | how a step divides into layers, as far as it was recorded |
 //! | [`owners`] | what the host was doing in it |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
@@ -57,6 +58,7 @@ pub mod replayed;
 pub mod schema;
 pub mod sections;
 pub mod serving;
+pub mod split;
 pub mod summaries;
 pub mod svg;
 pub mod terminal;

@@ -242,6 +242,13 @@ pub struct Copies {
     pub time: Ns,
 }
 
+impl Copies {
+    /// Bytes per second; `None` without time or bytes.
+    pub fn rate(&self) -> Option<f64> {
+        (self.time > 0 && self.bytes > 0).then(|| self.bytes as f64 * 1e9 / self.time as f64)
+    }
+}
+
 /// Time of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct BucketRow {

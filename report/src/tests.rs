@@ -207,6 +207,22 @@ fn a_rank_of_sums_has_what_its_sums_say_and_no_zero() {
     assert!(text.contains("Of rank 1 only collectives were kept") && !text.contains("steps that count ("), "{text}");
 }
 
+/// The page gave the rate of copies that only their calls tell of, and the document for scripts did not know of them.
+#[test]
+fn copies_that_were_not_traced_have_their_rate_in_json_too() {
+    let mut report = sample::report(false);
+    assert!(json_of(&report)["attribution"][0].get("untraced_copies").is_none());
+    let rank = &mut report.captures[0].ranks[0];
+    rank.untraced = vec![crate::model::Copies { name: "copy.h2d", count: 2, bytes: 8 << 20, time: 2_097_152 }];
+    let main = rank.main.unwrap();
+    let said = json_of(&report)["attribution"][main]["untraced_copies"].clone();
+    let expected = serde_json::json!([{
+        "bytes": 8 << 20, "bytes_per_second": 4e9, "count": 2, "name": "copy.h2d", "time_ns": 2_097_152
+    }]);
+    assert_eq!(said, expected);
+    assert!(report.document(Lang::En).markdown().replace('\u{202f}', " ").contains("4.0 GB/s"));
+}
+
 #[test]
 fn the_gravest_capture_leads() {
     let mut report = sample::report(false);

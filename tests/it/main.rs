@@ -61,6 +61,7 @@ mod outputs;
 mod packs;
 mod probe;
 mod public_cases;
+mod rank_sums;
 #[cfg(target_os = "linux")]
 mod record;
 mod replay;

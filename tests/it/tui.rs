@@ -10,12 +10,16 @@ mod texts;
 
 use std::fmt::Write;
 
-use crate::common::screen::{
-    LAUNCH_BOUND, TENSOR_PARALLEL, VIEWS, app, buffer, diagnosed, opened, press, rows, screen, settings, two_ranks,
+use crate::common::{
+    ascend,
+    screen::{
+        LAUNCH_BOUND, TENSOR_PARALLEL, VIEWS, app, buffer, diagnosed, opened, press, rows, screen, settings, two_ranks,
+    },
 };
 use diagnosis::i18n::Lang;
 use proptest::prelude::*;
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
+use session::{Options, Reading, Session};
 use stratoscope::tui::{
     App, Opened, Settings,
     action::Action,
@@ -130,6 +134,23 @@ fn several_ranks_and_what_lies_over_a_view() {
     insta::assert_snapshot!("help", screen(&mut app, 80, 24));
     press(&mut app, "esc : z o o m");
     insta::assert_snapshot!("palette", screen(&mut app, 80, 24));
+}
+
+/// What a rank of sums computed stood as 0 %, and the time between its collectives as a step, where the report shows sums and dashes.
+#[test]
+fn ranks_of_which_only_sums_are_known_have_no_zeros() {
+    let directory = tempfile::tempdir().unwrap();
+    for (rank, late) in [(0, 0.0), (1, 40.0)] {
+        ascend::rank_of_sums(directory.path(), rank, late);
+    }
+    let session = Session::open(&[directory.path().to_owned()], &Reading::default()).unwrap();
+    let captures = session.examine(&Options::default()).unwrap().diagnose().unwrap().captures;
+    let mut app = App::new(Opened::new(captures), settings());
+    press(&mut app, "6");
+    insta::assert_snapshot!("ranks_of_sums", screen(&mut app, 120, 24));
+    press(&mut app, "1");
+    let overview = screen(&mut app, 120, 60);
+    assert!(overview.contains("operator –") && overview.contains("runtime –"), "{overview}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What the profiler itself summed, held against what its rows add up to. A table of which rows are missing, or one of another
-//! run, looks like any other: only a sum tells.
+//! What the profiler itself summed, held against what its rows add up to, or where a rank has none against its other sums. A table
+//! of which rows are missing, or one of another run, looks like any other: only a sum tells.
 
 use std::collections::BTreeMap;
 
 use model::{Category, Ns, Span, Stated, StatedSum, StringId, Trace, TrackKind};
 use rustc_hash::FxHashSet;
+
+mod beside;
 
 use super::{
     model::Rank,
@@ -18,7 +20,16 @@ pub const AGREE: f64 = 0.02;
 /// Sums that lie less apart are rounded, ns.
 const ROUNDING: Ns = 1_000;
 
-/// A sum of the profiler that its rows contradict.
+/// What a sum of the profiler is held against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The rows that were read.
+    Rows,
+    /// Sums of the same rank, of which nothing else was kept; the file or table that holds them.
+    Sums(String),
+}
+
+/// A sum of the profiler that its rows, or other sums of it, contradict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// Rank whose work was summed.
@@ -31,32 +42,54 @@ pub struct Contradiction {
     pub counts: Option<(u64, u64)>,
     /// The profiler's sum, ns.
     pub stated: Ns,
-    /// That of the rows, ns.
+    /// That of the rows or of the other sums, ns.
     pub read: Ns,
+    /// Which of the two.
+    pub against: Against,
 }
 
 /// Every sum that the rows contradict, in order of ranks and sources. What the capture holds no rows of at all, or a rank
 /// without device work, is not contradicted: it is not there.
 pub fn contradictions(trace: &Trace, ranks: &[Rank]) -> Vec<Contradiction> {
-    let mut sums: BTreeMap<(u32, usize, &str, Stated), Vec<&StatedSum>> = BTreeMap::new();
+    let mut sums: BTreeMap<(u32, usize), Vec<&StatedSum>> = BTreeMap::new();
     for sum in &trace.stated {
         let of = ranks.iter().enumerate().filter(|(_, rank)| sum.process.is_none_or(|process| process == rank.process));
         if let Some((index, rank)) = of.clone().next().filter(|_| sum.process.is_some() || of.count() == 1) {
-            sums.entry((rank.rank, index, trace.strings.get(sum.source), sum.what)).or_default().push(sum);
+            sums.entry((rank.rank, index)).or_default().push(sum);
         }
     }
-    let found = sums.into_iter().filter_map(|((_, index, source, what), sums)| {
+    let found = sums.into_iter().filter_map(|((_, index), sums)| {
         let rank = ranks.get(index)?;
+        Some(match rank.timeline.collectives_only {
+            true => beside::contradictions(trace, rank, &sums),
+            false => with_rows(trace, rank, &sums),
+        })
+    });
+    found.flatten().collect()
+}
+
+/// The sums of a rank that its rows contradict, in order of their sources.
+fn with_rows(trace: &Trace, rank: &Rank, sums: &[&StatedSum]) -> Vec<Contradiction> {
+    let mut told: BTreeMap<(&str, Stated), Vec<&StatedSum>> = BTreeMap::new();
+    for sum in sums {
+        told.entry((trace.strings.get(sum.source), sum.what)).or_default().push(sum);
+    }
+    let found = told.into_iter().filter_map(|((source, what), sums)| {
         let stated = sums.iter().map(|sum| sum.time).fold(0, Ns::saturating_add);
         let counted = sums.iter().map(|sum| sum.count).sum::<Option<u64>>();
         let (read, rows) = match what {
             Stated::HostCalls => calls(trace, rank, &sums)?,
             Stated::Kernels => kernels(rank)?,
-            _ => (nearest(rank, what, stated)?, None),
+            Stated::Computing | Stated::Communication | Stated::ExposedCommunication => {
+                (nearest(rank, what, stated)?, None)
+            }
+            // Steps of other edges say nothing of these.
+            _ => return None,
         };
         let counts = counted.zip(rows);
         let apart = differ(stated, read) || counts.is_some_and(|(a, b)| far(a as f64, b as f64));
-        apart.then(|| Contradiction { rank: rank.rank, source: source.to_owned(), what, counts, stated, read })
+        let (source, against) = (source.to_owned(), Against::Rows);
+        apart.then_some(Contradiction { rank: rank.rank, source, what, counts, stated, read, against })
     });
     found.collect()
 }
@@ -117,11 +150,14 @@ fn nearest(rank: &Rank, what: Stated, stated: Ns) -> Option<Ns> {
         Stated::Communication => communication,
         _ => without(&communication, &computing),
     };
-    let length = |spans: &[Span]| spans.iter().map(|span| span.len()).fold(0, Ns::saturating_add);
     let windows = union(rank.steps.iter().map(|step| step.window).collect());
     let all = length(&part);
     let outside = length(&without(&part, &windows));
     Some(stated.clamp(all - outside, all))
+}
+
+fn length(spans: &[Span]) -> Ns {
+    spans.iter().map(|span| span.len()).fold(0, Ns::saturating_add)
 }
 
 /// What of `spans` no span of `others` covers; both are in order and apart.

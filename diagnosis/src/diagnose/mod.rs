@@ -134,6 +134,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     abstained.extend(gains.estimate(&mut findings));
     findings.extend(rest(&cx, &findings));
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
+    ranking::doubt_sums(&cx, &mut findings);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);
     ranking::assure(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);

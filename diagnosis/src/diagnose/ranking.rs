@@ -14,7 +14,10 @@ use super::{
     signals::{machine, start_up},
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation},
+    analysis::{
+        Analysis, Bucket, Class, Confidence, Layer, inflation,
+        stated::{Against, contradictions},
+    },
     i18n::{Message, Text, Value},
 };
 
@@ -41,6 +44,28 @@ pub fn temper(cx: &Context<'_>, findings: &mut [Finding], rules: Catalogue) {
         finding.competing.push(Competing::open(
             Text::new("other processes took the cores away", "核心被其他进程占用"),
             Text::new("a run on a quiet machine decides (CP-13)", "在空闲机器上重跑可以判定（CP-13）"),
+        ));
+    }
+}
+
+/// Lowers what rests on sums of a rank that contradict each other, for nothing else was kept of it: what is said of the rank, and
+/// of communication, where every rank waits for when the others come.
+pub fn doubt_sums(cx: &Context<'_>, findings: &mut [Finding]) {
+    let all = contradictions(cx.trace, &cx.analysis.ranks);
+    let ranks: Vec<u32> = all.iter().filter(|of| of.against != Against::Rows).map(|of| of.rank).collect();
+    let rests = |finding: &&mut Finding| match finding.layer {
+        Layer::Communication => !ranks.is_empty(),
+        Layer::Measurement => false,
+        Layer::Operator | Layer::Runtime => finding.ranks.iter().any(|rank| ranks.contains(rank)),
+    };
+    for finding in findings.iter_mut().filter(rests) {
+        finding.confidence = Confidence::Low;
+        finding.competing.push(Competing::open(
+            Text::new(
+                "the files of sums of a rank that it rests on contradict each other",
+                "其所依据的某个 rank 的各合计文件相互矛盾",
+            ),
+            Text::new("a whole export of that rank decides (CP-05)", "重新完整导出该 rank 可以判定（CP-05）"),
         ));
     }
 }

@@ -79,7 +79,10 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
     let first = leading.sure.or(leading.first.filter(|_| leading.unsure.is_none()));
     let first = first.filter(|_| forbidden.is_none()).map(|finding| First::of(&case, finding));
-    let mut unjudged = if place.is_some() { doubts::of(&case, forbidden.is_none()) } else { Vec::new() };
+    let mut unjudged = match place {
+        Some(_) => doubts::of(&case, forbidden.is_none()),
+        None => doubts::of_sums(&case),
+    };
     if case.longest.is_some_and(|(rank, _)| rank.anchor.kind == AnchorKind::WholeCapture) {
         for doubt in &mut unjudged {
             doubt.sentence.speak_of_window();

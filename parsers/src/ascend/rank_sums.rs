@@ -25,7 +25,7 @@ const FORM: &str = "sums of collectives";
 /// # Errors
 /// What was wrong with the files, if anything was, where they hold no collective.
 pub(super) fn read(layout: &Layout, sink: &mut dyn TraceSink) -> Result<(), Option<String>> {
-    let times = Times::beside(layout, sink);
+    let times = Times::alone(layout, sink);
     if times.is_empty() {
         return Err(times.damage().map(str::to_owned));
     }

@@ -39,9 +39,26 @@ enum What {
     Nothing,
 }
 
+/// What the sums of a capture can be held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// The rows of the capture.
+    Rows,
+    /// Its other sums, and the collectives that these place in time: it has no rows.
+    Sums,
+}
+
 /// Sums of the parts of a step: torch_npu's `step_trace_time.csv`.
-const PARTS: &[&str] =
-    &["Computing", "Communication(Not Overlapped)", "Overlapped", "Communication", "Free", "Bubble", "Preparing"];
+const PARTS: &[&str] = &[
+    "Computing",
+    "Communication(Not Overlapped)",
+    "Overlapped",
+    "Communication",
+    "Free",
+    "Stage",
+    "Bubble",
+    "Preparing",
+];
 
 const SUMS: [Sum; 5] = [
     Sum { prefix: "step_trace_time", by: None, count: None, times: PARTS, what: What::Parts },
@@ -84,19 +101,19 @@ pub(super) fn is_known(name: &str) -> bool {
     of(name).is_some()
 }
 
-/// Tells the sums of a table: the ledger, and the capture where `rows` says that it has rows which give the same.
-pub(super) fn read(path: &Path, with_rows: bool, sink: &mut dyn TraceSink) {
+/// Tells the sums of a table: the ledger, and the capture, for what they can be held against.
+pub(super) fn read(path: &Path, held: Held, sink: &mut dyn TraceSink) {
     let name = super::layout::name(path);
     let Some(sum) = of(&name) else { return };
     // A table of sums that cannot be read costs nothing that the capture beside it does not hold.
-    let lost = rows(path, sum, with_rows, sink).unwrap_or(1);
+    let lost = rows(path, sum, held, sink).unwrap_or(1);
     if lost > 0 {
         sink.stat("ascend.incomplete_row", model::Severity::DataLoss, lost, Some(&name));
     }
 }
 
 /// Reads a table; how many of its rows say nothing.
-fn rows(path: &Path, sum: &Sum, with_rows: bool, sink: &mut dyn TraceSink) -> Result<u64, ReadError> {
+fn rows(path: &Path, sum: &Sum, held: Held, sink: &mut dyn TraceSink) -> Result<u64, ReadError> {
     const NOTE: &str = "a sum that the profiler made, for comparison";
     let named = match sum.what {
         What::Calls(column) | What::Kernels(Some(column)) => column,
@@ -120,7 +137,7 @@ fn rows(path: &Path, sum: &Sum, with_rows: bool, sink: &mut dyn TraceSink) -> Re
             };
             let name = row.text(2);
             let summed = match sum.what {
-                What::Parts => part(column).map(|part| (part, None)),
+                What::Parts => part(column, held).map(|part| (part, None)),
                 What::Calls(_) => name.map(|name| (Stated::HostCalls, Some(name.into_owned()))),
                 What::Kernels(names) => {
                     let is_kernel =
@@ -143,12 +160,10 @@ fn rows(path: &Path, sum: &Sum, with_rows: bool, sink: &mut dyn TraceSink) -> Re
         }
         silent += u64::from(!any);
     }
-    if with_rows {
-        let source = sink.intern(&super::layout::name(path));
-        for ((what, name), (count, time)) in stated {
-            let name = name.map(|name| sink.intern(&name));
-            sink.stated(StatedSum { process: None, source, what, name, count, time });
-        }
+    let source = sink.intern(&super::layout::name(path));
+    for ((what, name), (count, time)) in stated {
+        let name = name.map(|name| sink.intern(&name));
+        sink.stated(StatedSum { process: None, source, what, name, count, time });
     }
     Ok(silent + table.cut())
 }
@@ -156,14 +171,32 @@ fn rows(path: &Path, sum: &Sum, with_rows: bool, sink: &mut dyn TraceSink) -> Re
 /// Most sums that are told of a table; there are some hundred calls.
 const MAX_STATED: usize = 1 << 14;
 
-/// What a column of `step_trace_time` is.
-fn part(column: &str) -> Option<Stated> {
-    match column {
-        "Computing" => Some(Stated::Computing),
-        "Communication" => Some(Stated::Communication),
-        "Communication(Not Overlapped)" => Some(Stated::ExposedCommunication),
-        _ => None,
+/// Parts of a step by their columns in `step_trace_time.csv` and in `StepTraceTime` of `analysis.db`. torch_npu
+/// (`profiler/analysis/prof_view/_trace_step_time_parser.py`, 2025) sums of each step what begins in it: the time in which kernels
+/// and collectives run or neither does, each side by side once; `Overlapped` is `Communication` less what is not overlapped,
+/// `Bubble` the sum of all `hcom_receive`, and `Stage` the time from the first work to the last less `Bubble`.
+const STATED: [(Stated, &str, &str); 7] = [
+    (Stated::Computing, "Computing", "computing"),
+    (Stated::Communication, "Communication", "communication"),
+    (Stated::ExposedCommunication, "Communication(Not Overlapped)", "communication_not_overlapped"),
+    (Stated::OverlappedCommunication, "Overlapped", "overlapped"),
+    (Stated::Free, "Free", "free"),
+    (Stated::Stage, "Stage", "stage"),
+    (Stated::Receives, "Bubble", "bubble"),
+];
+/// How many of them rows give anew, whose steps may have other edges: these lie within the steps.
+const OF_ROWS: usize = 3;
+
+fn stated(held: Held) -> &'static [(Stated, &'static str, &'static str)] {
+    match held {
+        Held::Rows => &STATED[..OF_ROWS],
+        Held::Sums => &STATED,
     }
+}
+
+/// What a column of `step_trace_time` is.
+fn part(column: &str, held: Held) -> Option<Stated> {
+    stated(held).iter().find(|(_, known, _)| *known == column).map(|(what, ..)| *what)
 }
 
 /// Whether a table counts what it sums.
@@ -178,16 +211,23 @@ fn is_kernel(task_type: &str) -> bool {
 
 /// Tells the sums of steps that `analysis.db` holds.
 #[cfg(feature = "sqlite")]
-pub(super) fn read_database(path: &Path, sink: &mut dyn TraceSink) {
+pub(super) fn read_database(path: &Path, held: Held, sink: &mut dyn TraceSink) {
     use crate::sqlite::{database::Database, page::Column, scan::Item};
     const TABLE: &str = "StepTraceTime";
-    const COLUMNS: &[Column] =
-        &[Column::Real("computing"), Column::Real("communication"), Column::Real("communication_not_overlapped")];
+    const COLUMNS: &[Column] = &[
+        Column::Real(STATED[0].2),
+        Column::Real(STATED[1].2),
+        Column::Real(STATED[2].2),
+        Column::Real(STATED[3].2),
+        Column::Real(STATED[4].2),
+        Column::Real(STATED[5].2),
+        Column::Real(STATED[6].2),
+    ];
     let Ok(database) = Database::open(path, super::database::malformed) else { return };
     if !database.tables.contains_key(TABLE) {
         return;
     }
-    let mut sums: [Option<Ns>; 3] = [None; 3];
+    let mut sums: [Option<Ns>; STATED.len()] = [None; STATED.len()];
     let plan = database.plan([(&TABLE, TABLE.to_owned(), COLUMNS)], "ascend", sink);
     plan.read(&|_, _| {}, |table, item| match item {
         Item::Page(page) => {
@@ -202,8 +242,9 @@ pub(super) fn read_database(path: &Path, sink: &mut dyn TraceSink) {
         Item::Loss(loss) => crate::sqlite::database::tell_loss(&loss, "ascend", table, sink),
     });
     let source = sink.intern(&format!("{}/{TABLE}", super::layout::name(path)));
-    let parts = [Stated::Computing, Stated::Communication, Stated::ExposedCommunication];
-    for (what, time) in parts.into_iter().zip(sums).filter_map(|(what, sum)| Some((what, sum?))) {
-        sink.stated(StatedSum { process: None, source, what, name: None, count: None, time });
+    for ((what, ..), time) in stated(held).iter().zip(sums) {
+        if let Some(time) = time {
+            sink.stated(StatedSum { process: None, source, what: *what, name: None, count: None, time });
+        }
     }
 }

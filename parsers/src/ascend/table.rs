@@ -85,7 +85,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let name = layout::name(path);
     let tasks = name.strip_prefix("op_summary").map(|rest| path.with_file_name(format!("task_time{rest}")));
     if let Some(tasks) = tasks.filter(|tasks| tasks.is_file()) {
-        sums::read(&tasks, true, sink);
+        sums::read(&tasks, sums::Held::Rows, sink);
     }
     Ok(())
 }

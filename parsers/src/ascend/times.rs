@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use model::{Ns, ProcessId, Severity, TraceSink};
+use model::{Ns, ProcessId, Severity, Stated, StatedSum, TraceSink};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -74,13 +74,53 @@ impl Times {
     /// Reads what a capture has of them: `communication.json`, or where that is damaged `analysis.db`, which holds the same.
     /// What cannot be read is counted.
     pub fn beside(layout: &Layout, sink: &mut dyn TraceSink) -> Self {
+        let (times, rest) = Self::first(layout, sink);
+        let why = format!("not read: {} holds the same", times.file.as_deref().unwrap_or_default());
+        rest.iter().for_each(|path| sink.ledger(&super::layout::name(path), 0, 0, 0, &why));
+        times
+    }
+
+    /// The same of a capture that has nothing else: what the other files say is told too, so that it can be held against what was
+    /// read. They sum the same collectives.
+    pub fn alone(layout: &Layout, sink: &mut dyn TraceSink) -> Self {
+        let (times, rest) = Self::first(layout, sink);
+        times.tell(sink);
+        for path in rest {
+            let other = Self::read(path, sink);
+            if let Some(damage) = &other.damage {
+                sink.stat("ascend.damaged_file", Severity::DataLoss, 1, Some(damage));
+            }
+            other.tell(sink);
+            let why = "a sum that the profiler made, for comparison";
+            sink.ledger(&super::layout::name(path), other.read, 0, other.elapsed(), why);
+        }
+        times
+    }
+
+    /// Tells how long all collectives took together, where there are any.
+    fn tell(&self, sink: &mut dyn TraceSink) {
+        if self.is_empty() {
+            return;
+        }
+        let (source, time) = (sink.intern(self.file.as_deref().unwrap_or_default()), self.elapsed());
+        let what = Stated::Collectives;
+        sink.stated(StatedSum { process: None, source, what, name: None, count: Some(self.read), time });
+    }
+
+    /// How long all collectives took together, ns.
+    fn elapsed(&self) -> Ns {
+        self.by_name.values().flatten().fold(0, |sum: Ns, sums| sum.saturating_add(sums.elapse))
+    }
+
+    /// What is read of the files, and those that need not be.
+    fn first<'l>(layout: &'l Layout, sink: &mut dyn TraceSink) -> (Self, Vec<&'l Path>) {
         let mut files = layout.communication.iter();
-        let Some(mut times) = files.next().map(|path| Self::read(path, sink)) else { return Self::default() };
+        let mut rest = Vec::new();
+        let Some(mut times) = files.next().map(|path| Self::read(path, sink)) else { return (Self::default(), rest) };
         for path in files {
             let name = super::layout::name(path);
             let Some(damage) = times.damage.clone() else {
-                let why = format!("not read: {} holds the same", times.file.as_deref().unwrap_or_default());
-                sink.ledger(&name, 0, 0, 0, &why);
+                rest.push(path.as_path());
                 continue;
             };
             let other = Self::read(path, sink);
@@ -97,7 +137,7 @@ impl Times {
         if times.lost > 0 {
             sink.stat("ascend.incomplete_row", Severity::DataLoss, times.lost, times.file.as_deref());
         }
-        times
+        (times, rest)
     }
 
     /// What was wrong with the file that was read.

@@ -37,6 +37,9 @@ pub(super) struct Attribution {
     attended: Option<shape::Attended>,
     /// Copies, operators and kernels are those of the main class.
     copies: Vec<shape::Copies>,
+    /// Blocking copies whose calls alone were recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    untraced_copies: Vec<shape::UntracedCopies>,
     operators: Vec<Work>,
     kernels: Vec<Work>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -110,6 +113,7 @@ pub(super) fn attribution(capture: &Capture) -> impl Iterator<Item = Attribution
                 idle: class.idle.as_ref().map(shape::idle),
                 attended: class.attended.map(shape::attended),
                 copies: rank.copies.iter().filter(|_| main).map(shape::copies).collect(),
+                untraced_copies: rank.untraced.iter().filter(|_| main).map(shape::untraced_copies).collect(),
                 operators: works(&rank.operators),
                 kernels: works(&rank.kernels),
                 replayed: rank.replayed.iter().filter(|_| main).map(shape::replayed).collect(),

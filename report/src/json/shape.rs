@@ -73,6 +73,25 @@ pub(super) struct Copies {
     time_ns: i64,
 }
 
+/// Blocking copies of one direction over the steps that count, of which the capture holds the calls and not the copies.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct UntracedCopies {
+    bytes: i64,
+    /// What the calls reach at least: a part of their time may be no transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_second: Option<f64>,
+    count: u64,
+    name: &'static str,
+    /// Of the calls.
+    time_ns: i64,
+}
+
+/// Blocking copies of one direction that were not traced.
+pub(super) fn untraced_copies(copies: &model::Copies) -> UntracedCopies {
+    let model::Copies { name, count, bytes, time } = *copies;
+    UntracedCopies { bytes, bytes_per_second: copies.rate(), count, name, time_ns: time }
+}
+
 /// Copies of one direction.
 pub(super) fn copies(copies: &model::Copies) -> Copies {
     Copies { bytes: copies.bytes, count: copies.count, name: copies.name, time_ns: copies.time }

@@ -135,4 +135,51 @@ fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
         let title = Text::new("Measured one by one, each kernel alone", "逐个测量，每个内核单独执行");
         page.table(page.get(title), table);
     }
+    rates(page, rows);
 }
+
+/// What kernels do in a second, where their source counts it, and which of its peaks is the lower limit of that work.
+fn rates(page: &mut Page<'_>, rows: &[Summary]) {
+    let names: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
+    let mut items = Vec::new();
+    for (row, name) in rows.iter().zip(kernel_name::short_all(&names)).take(TOP) {
+        let value = |metric| row.metrics.iter().find(|(known, _)| *known == metric).map(|(_, value)| *value);
+        let rates = value(Metric::OperationsPerSecond).zip(value(Metric::DramBytesPerSecond));
+        let Some((operations, bytes)) = rates.filter(|(_, bytes)| *bytes > 0.0) else { continue };
+        let bound = value(Metric::Balance).zip(value(Metric::Dram));
+        let (balance, share) = bound.unwrap_or_default();
+        let args = [
+            ("name", Value::Raw(name)),
+            ("operations", Value::Number(operations / 1e12)),
+            ("bytes", Value::BytesPerSecond(bytes)),
+            ("each", Value::Number(operations / bytes)),
+            ("balance", Value::Number(balance)),
+            ("share", Value::Share(share / 100.0)),
+        ];
+        let text = match bound {
+            None => RATES,
+            Some(_) if operations / bytes < balance => BY_MEMORY,
+            Some(_) => BY_ARITHMETIC,
+        };
+        items.push(page.fill(text, args));
+    }
+    if !items.is_empty() {
+        page.list(items);
+    }
+}
+
+/// Rates without a peak.
+const RATES: Text = Text::new(
+    "{name}: {operations} Top/s as the source counts operations, {bytes} of device memory: {each} operations per byte",
+    "{name}：按来源计数为 {operations} Top/s，显存 {bytes}，即每字节 {each} 次运算",
+);
+/// Rates of what has less to compute than to move.
+const BY_MEMORY: Text = Text::new(
+    "{name}: {operations} Top/s as the source counts operations, {bytes} of device memory: {each} operations per byte, fewer than the {balance} at which arithmetic would be the limit. The peak of the memory is its lower limit, and it reaches {share} of that",
+    "{name}：按来源计数为 {operations} Top/s，显存 {bytes}，即每字节 {each} 次运算，低于以算力为上限所需的 {balance} 次：显存峰值是其较低的上限，达到其 {share}",
+);
+/// Rates of what has more to compute than to move.
+const BY_ARITHMETIC: Text = Text::new(
+    "{name}: {operations} Top/s as the source counts operations, {bytes} of device memory ({share} of the peak): {each} operations per byte, more than the {balance} at which memory would be the limit. The peak of the arithmetic is its lower limit",
+    "{name}：按来源计数为 {operations} Top/s，显存 {bytes}（峰值的 {share}），即每字节 {each} 次运算，高于以显存为上限的 {balance} 次：算力峰值是其较低的上限",
+);

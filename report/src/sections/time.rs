@@ -1,7 +1,5 @@
 //! Where the time went: every nanosecond of the steps that count has one bucket and one layer, so both tables add up.
 
-use model::{Ns, StepPart};
-
 use super::{Page, buckets, job, words};
 use crate::{
     cells,
@@ -9,6 +7,7 @@ use crate::{
     idle::Idle,
     inlines, kernel_name,
     model::{ClassPart, RankPart},
+    split::{Split, UNKNOWN},
     units,
 };
 use diagnosis::{
@@ -73,15 +72,6 @@ pub(super) fn write(page: &mut Page<'_>) {
     others(page);
 }
 
-/// What stands for a number that nobody recorded.
-const UNKNOWN: &str = "–";
-
-/// Whether a capture can say how much of a rank's time a layer takes: of one of which only collectives were kept nobody knows
-/// what it computed and what its host did.
-fn is_known(rank: &RankPart, layer: Layer) -> bool {
-    !rank.only_collectives || matches!(layer, Layer::Communication | Layer::Measurement)
-}
-
 /// Mean per step and share of the class, each rounded by itself.
 fn shown(ns: i64, class: &ClassPart) -> [String; 2] {
     [units::tenths(units::mean_tenths(ns, class.used)), units::share_of(ns, class.total)]
@@ -105,7 +95,7 @@ fn layers(page: &mut Page<'_>, rank: &RankPart, class: &ClassPart) {
         (page.get(Text::new("share", "占比")), Align::Right),
     ]);
     for (layer, ns) in Layer::ALL.into_iter().zip(class.layers()) {
-        let [mean, share] = match is_known(rank, layer) {
+        let [mean, share] = match rank.knows(layer) {
             true => shown(ns, class),
             false => [UNKNOWN, UNKNOWN].map(str::to_owned),
         };
@@ -154,7 +144,7 @@ fn untraced(page: &mut Page<'_>, rank: &RankPart) {
         .iter()
         .take(UNTRACED)
         .map(|copies| {
-            let rate = if copies.time > 0 { copies.bytes as f64 * 1e9 / copies.time as f64 } else { 0.0 };
+            let rate = copies.rate().unwrap_or_default();
             let args = [
                 ("name", Value::Raw(copies.name.to_owned())),
                 ("n", Value::Count(copies.count)),
@@ -258,9 +248,9 @@ fn others(page: &mut Page<'_>) {
     let mut summed = false;
     for (rank, class) in rest {
         let head = cells![rank.rank.to_string(), Inlines::name(&class.key), units::count(class.used as u64)];
-        let cells = of_sums(page, rank).unwrap_or_else(|| of_class(rank, class));
+        let split = Split::of(page.capture, rank, class);
         summed |= rank.only_collectives;
-        table.row(head.into_iter().chain(cells.map(Inlines::from)));
+        table.row(head.into_iter().chain(split.means().map(Inlines::from)).chain(cells![split.whole()]));
     }
     page.table(page.get(Text::new("Other classes and ranks, µs per step", "其他类别与 rank，µs/步")), table);
     if summed {
@@ -269,30 +259,4 @@ fn others(page: &mut Page<'_>) {
             "只保留了集合通信的 rank：其行为剖析器对各步的合计（计算、未掩盖通信与空闲）；没有此类合计时，为首个到最后一个集合通信之间的时间。– 表示未记录。",
         )));
     }
-}
-
-/// The layers and the whole of a class, per step.
-fn of_class(rank: &RankPart, class: &ClassPart) -> [String; 5] {
-    let [operator, runtime, communication, measurement] = class.layers();
-    let mean = |ns| units::tenths(units::mean_tenths(ns, class.used));
-    let layer = |layer, ns| if is_known(rank, layer) { mean(ns) } else { UNKNOWN.to_owned() };
-    [
-        layer(Layer::Operator, operator),
-        layer(Layer::Runtime, runtime),
-        layer(Layer::Communication, communication),
-        layer(Layer::Measurement, measurement),
-        mean(class.total),
-    ]
-}
-
-/// The same of a rank of which only collectives were kept, from the sums of its whole steps.
-fn of_sums(page: &Page<'_>, rank: &RankPart) -> Option<[String; 5]> {
-    let mut totals = page.capture.job_sums.ranks.iter().filter(|_| rank.only_collectives);
-    let total = totals.find(|total| total.rank == rank.rank)?;
-    let [computing, exposed, free] =
-        [StepPart::Computing, StepPart::ExposedCommunication, StepPart::Free].map(|part| total.mean(part));
-    let (computing, exposed, free) = (computing?, exposed?, free?);
-    let mean = |ns: Ns| units::tenths(units::mean_tenths(ns, 1));
-    let step = computing.checked_add(exposed)?.checked_add(free)?;
-    Some([mean(computing), UNKNOWN.to_owned(), mean(exposed), mean(free), mean(step)])
 }

@@ -18,9 +18,10 @@ use diagnosis::{
     i18n::Text,
 };
 use report::{
-    model::{Capture, ClassPart},
+    model::{Capture, ClassPart, RankPart},
     phrase, readiness,
     sections::{Part, words},
+    split::UNKNOWN,
     units,
 };
 
@@ -38,9 +39,9 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
         told.extend(finding.map(|finding| (out.len(), finding)));
         out.extend(lines);
     }
-    if let Some(class) = scene.part().and_then(|part| part.main_class()) {
+    if let Some((part, class)) = scene.part().and_then(|part| Some((part, part.main_class()?))) {
         apart(&mut out);
-        out.extend(layers(scene, class, width));
+        out.extend(layers(scene, part, class, width));
         out.extend(histogram(scene, width));
     }
     apart(&mut out);
@@ -60,10 +61,10 @@ fn apart(out: &mut Vec<Line>) {
 }
 
 /// One bar in which each layer has its share, and the shares.
-fn layers(scene: &Scene<'_>, class: &ClassPart, width: usize) -> Vec<Line> {
+fn layers(scene: &Scene<'_>, part: &RankPart, class: &ClassPart, width: usize) -> Vec<Line> {
     let title = scene.get(Text::new("Where the time of a step goes", "步时间去向"));
-    let rank = scene.part().map_or(0, |part| part.rank);
-    let mut out = vec![vec![piece(title, Role::Title), piece(format!("  rank {rank} · {}", class.key), Role::Dim)]];
+    let mut out =
+        vec![vec![piece(title, Role::Title), piece(format!("  rank {} · {}", part.rank, class.key), Role::Dim)]];
     let shares = Layer::ALL.into_iter().zip(class.layers());
     let mut bar = Line::new();
     let (mut sum, mut drawn) = (0, 0);
@@ -82,7 +83,8 @@ fn layers(scene: &Scene<'_>, class: &ClassPart, width: usize) -> Vec<Line> {
         let name = scene.get(words::layer(layer));
         let mark = if scene.theme.is_mono() { initial(layer).to_string() } else { glyph::SOLID.to_owned() };
         legend.push(piece(mark, Role::Layer(layer)));
-        legend.push(piece(format!(" {name} {}   ", units::share_of(ns, class.total)), Role::Text));
+        let share = if part.knows(layer) { units::share_of(ns, class.total) } else { UNKNOWN.to_owned() };
+        legend.push(piece(format!(" {name} {share}   "), Role::Text));
     }
     out.extend(prose::wrap(&legend, width, ("", "")));
     out

@@ -8,6 +8,7 @@ use report::{
     document::{Align, Document, Inlines, Table},
     phrase,
     sections::{Part, words},
+    split::{Split, UNKNOWN},
     units,
 };
 
@@ -27,8 +28,10 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         let mut row: Vec<Inlines> =
             cells![rank.rank.to_string(), rank.device.to_string(), units::count(rank.steps as u64)].into();
         if let Some(class) = rank.main_class() {
-            row.extend(cells![Inlines::name(&class.key), units::time(class.median)]);
-            row.extend(class.layers().map(|ns| Inlines::from(units::share_of(ns, class.total))));
+            // What lies between its first collective and its last is no step.
+            let median = if rank.only_collectives { UNKNOWN.to_owned() } else { units::time(class.median) };
+            row.extend(cells![Inlines::name(&class.key), median]);
+            row.extend(Split::of(capture, rank, class).shares().map(Inlines::from));
         }
         table.row(row);
     }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod ascend;
 pub mod buckets;
 pub mod pair;
 pub mod schema;
@@ -172,4 +173,19 @@ pub fn essence(analysis: &Analysis) -> Vec<Vec<StepEssence>> {
         buckets: s.buckets.iter().map(|(b, ns)| (b.name(labels), *ns)).collect(),
     };
     analysis.ranks.iter().map(|r| r.steps.iter().map(|s| step(r, s)).collect()).collect()
+}
+
+/// Copies a directory with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            // Of what cannot be written, such as the corpus, copies are made to be edited.
+            std::fs::write(&target, std::fs::read(&path).unwrap()).unwrap();
+        }
+    }
 }

@@ -94,6 +94,11 @@ const NEEDS_PEAK: Text = Text::new(
     "没有收录该设备的公布参数，也没有探针实测；--probe 可给出其带宽",
 );
 
+const NEEDS_NAME: Text = Text::new(
+    "the capture does not name its device, and no probe measured it; declare hardware.device, such as Ascend910B3, and what is published of it is taken",
+    "采集未记录设备型号，也没有探针实测；声明 hardware.device（例如 Ascend910B3）后即采用其公布参数",
+);
+
 /// The floor of a class; `None` where it is neither of decode nor has recorded shapes.
 pub(super) fn of(
     cx: &Context<'_>,
@@ -136,7 +141,7 @@ pub(super) fn of(
     let Some(need) = need else { return Some(floor) };
     (floor.weights, floor.cache, floor.flops) = (need.weights, need.cache, need.flops);
     let Some(memory) = ceilings.bandwidth() else {
-        floor.basis = Basis::Nothing(NEEDS_PEAK);
+        floor.basis = Basis::Nothing(if ceilings.names_device() { NEEDS_PEAK } else { NEEDS_NAME });
         return Some(floor);
     };
     let reading = (need.weights + need.cache.unwrap_or(0.0)) / memory.best;

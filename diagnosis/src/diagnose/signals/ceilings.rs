@@ -59,6 +59,8 @@ pub struct Ceiling {
 pub struct Ceilings<'a> {
     run: &'a ProbeRun,
     chip: Option<&'a Chip>,
+    /// Whether the capture, or somebody, says which device it is.
+    named: bool,
     /// Threads of a CPU that the run had; probes of another number of them say nothing of it.
     threads: Option<i64>,
     /// Type of the weights, where the run says it.
@@ -71,13 +73,21 @@ impl<'a> Ceilings<'a> {
         let own = cx.trace.devices.iter().find(|d| d.process == rank.process && d.ordinal == rank.device);
         let device = own.or(cx.trace.devices.first());
         let is_cpu = device.and_then(|d| d.vendor).is_some_and(|vendor| cx.trace.strings.get(vendor) == "cpu");
-        let name = device.and_then(|d| d.name).map(|name| cx.trace.strings.get(name));
+        // What the capture does not name, somebody may have declared.
+        let named = device.and_then(|d| d.name).map(|name| cx.trace.strings.get(name));
+        let name = named.or(cx.trace.manifest.value("hardware.device"));
         Self {
             run: &cx.trace.probes,
+            named: name.is_some(),
             chip: name.and_then(|name| cx.packs.chip(name)).or_else(|| built_for(cx)),
             threads: device.and_then(|d| d.cores).filter(|_| is_cpu).map(i64::from),
             dtype: cx.trace.manifest.value("precision.weights"),
         }
+    }
+
+    /// Whether it is known which device it is.
+    pub fn names_device(&self) -> bool {
+        self.named
     }
 
     /// What is published of the device.

@@ -44,6 +44,7 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
             kept.incomplete += 1;
             continue;
         };
+        state.note_worker(pid.unwrap_or(0));
         let process = state.process(pid.unwrap_or(0));
         let place = Place { process, device, stream: stream.unwrap_or(0) };
         let task_type = state.text(task_type);

@@ -70,7 +70,11 @@ pub(super) fn operators(state: &mut State<'_>, page: &Page) -> Kept {
         let (process, tid) = state.thread(tid);
         let track = state.import.thread(process, tid);
         let category = match kind {
-            Some(OP) => import::framework_category(name.and_then(|n| state.strings.get(&n)).map_or("", AsRef::as_ref)),
+            Some(OP) => {
+                let text = name.and_then(|n| state.strings.get(&n)).map_or("", AsRef::as_ref);
+                state.marked |= text.starts_with(STEP);
+                import::framework_category(text)
+            }
             Some(PYTHON) => Category::PythonFrame,
             Some(QUEUE) => Category::HostOther,
             _ => Category::UserRange,
@@ -91,6 +95,33 @@ fn op_detail(state: &mut State<'_>, shapes: Option<i64>, dtypes: Option<i64>) ->
     let sink = &mut *state.import.sink;
     let detail = OpDetail { shapes: shapes.map(|s| sink.intern(&s)), dtypes: dtypes.map(|d| sink.intern(&d)) };
     (detail != OpDetail::default()).then_some(Detail::Op(detail))
+}
+
+/// How the framework's profiler calls a step.
+const STEP: &str = "ProfilerStep#";
+
+/// Columns of [`steps`].
+pub(super) const STEPS: &[Column] = &[Decimal("id", &[]), Decimal("startNs", &[]), Decimal("endNs", &[])];
+
+/// `STEP_TIME`: the steps, as the host's ranges mark them in `PYTORCH_API`; the only marks where that table is not there. What the
+/// device did in them by time is what torch_npu itself sums as the step (`StepTraceTime` of `analysis.db`, 2025).
+pub(super) fn steps(state: &mut State<'_>, page: &Page) -> Kept {
+    let mut kept = Kept::default();
+    let rows = if state.marked { 0 } else { page.rows };
+    for row in 0..rows {
+        let [Some(id), Some(start), Some(end)] = page.ints(row) else {
+            kept.incomplete += 1;
+            continue;
+        };
+        let process = state.process(0);
+        let device = Some(state.import.only_device());
+        let key = TrackKey { kind: TrackKind::DeviceAnnotation, process, device, context: Some(2), id: 0 };
+        let track = state.import.track(key, Some("steps"));
+        let name = state.import.sink.intern(&format!("{STEP}{id}"));
+        state.import.slice(track, (start, end), name, Category::DeviceRange, None, None);
+        kept.add(start, end);
+    }
+    kept
 }
 
 /// Columns of [`collections`].

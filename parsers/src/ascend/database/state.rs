@@ -29,6 +29,23 @@ impl Kept {
     }
 }
 
+/// A process that is told by rows of a kind, as long as they tell of one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Only {
+    first: Option<i64>,
+    many: bool,
+}
+
+impl Only {
+    fn note(&mut self, pid: i64) {
+        self.many |= *self.first.get_or_insert(pid) != pid;
+    }
+
+    fn get(self) -> Option<i64> {
+        self.first.filter(|_| !self.many)
+    }
+}
+
 /// An import under way.
 pub(super) struct State<'a> {
     pub import: Import<'a>,
@@ -48,9 +65,12 @@ pub(super) struct State<'a> {
     pub session: Option<(Ns, Ns)>,
     /// Unix time of the zero of early databases' clock.
     pub base: Option<Ns>,
-    /// The only process that called CANN, `None` before one was seen.
-    host: Option<i64>,
-    many_hosts: bool,
+    /// The process that called CANN.
+    host: Only,
+    /// That whose tasks ran; all that tells of it where no call was recorded.
+    worker: Only,
+    /// Whether a range of the program marks the steps.
+    pub marked: bool,
     processes: FxHashMap<i64, ProcessId>,
     text_left: u64,
     missing: u64,
@@ -73,8 +93,9 @@ impl<'a> State<'a> {
             schema: None,
             session: None,
             base: None,
-            host: None,
-            many_hosts: false,
+            host: Only::default(),
+            worker: Only::default(),
+            marked: false,
             processes: FxHashMap::default(),
             // A text is stored once; in UTF-16 files it grows by half when it becomes UTF-8.
             text_left: bytes.saturating_mul(2),
@@ -120,11 +141,11 @@ impl<'a> State<'a> {
         Told::of(self.import.sink, op, [shapes, dtypes, formats])
     }
 
-    /// The process with this number, that of the host where it is 0.
+    /// The process with this number; where it is 0 that of the host, or without its calls that of the tasks.
     pub fn process(&mut self, pid: i64) -> ProcessId {
-        let pid = match (pid, self.host) {
-            (0, Some(host)) if !self.many_hosts => host,
-            (pid, _) => pid,
+        let pid = match pid {
+            0 => self.host.get().or(self.worker.get()).unwrap_or(0),
+            pid => pid,
         };
         let sink = &mut *self.import.sink;
         *self.processes.entry(pid).or_insert_with(|| {
@@ -142,9 +163,14 @@ impl<'a> State<'a> {
 
     /// Notes that the process of this `globalTid` called CANN.
     pub fn note_host(&mut self, global_tid: i64) {
-        let pid = global_tid >> 32;
-        let host = *self.host.get_or_insert(pid);
-        self.many_hosts |= host != pid;
+        self.host.note(global_tid >> 32);
+    }
+
+    /// Notes that a task of this process ran; 0 says none.
+    pub fn note_worker(&mut self, pid: i64) {
+        if pid != 0 {
+            self.worker.note(pid);
+        }
     }
 
     /// Tells what is told once everything was read.
@@ -165,7 +191,7 @@ impl<'a> State<'a> {
         let processes: Vec<ProcessId> = self.processes.values().copied().collect();
         if let [process] = processes.as_slice() {
             self.import.sink.describe_process(*process, None, None, rank);
-        } else if let Some(host) = self.host {
+        } else if let Some(host) = self.host.first.or(self.worker.first) {
             let process = self.process(host);
             self.import.sink.describe_process(process, None, None, rank);
         }

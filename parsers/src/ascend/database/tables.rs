@@ -75,6 +75,7 @@ pub(super) const TABLES: &[Table] = &[
     ),
     by_type("TASK", device::TASK, device::tasks),
     by_type("COMMUNICATION_OP", device::COLLECTIVE, device::collectives),
+    table("STEP_TIME", host::STEPS, "steps, where no range of the program marks them", host::steps),
     table("AICORE_FREQ", device::FREQUENCY, "counters", device::frequencies),
     table("HBM", device::BANDWIDTH, "counters", device::bandwidths),
 ];
@@ -82,7 +83,6 @@ pub(super) const TABLES: &[Table] = &[
 /// Tables that are known and not read, and why; a name that ends in `_` stands for all that begin so.
 pub(super) const NOT_READ: &[(&str, &str)] = &[
     ("OVERLAP_ANALYSIS", "not read: derived from the tasks"),
-    ("STEP_TIME", "not read: the steps are ranges of the program"),
     ("CONNECTION_IDS", "not read: the calls that operators made are found by time"),
     ("PYTORCH_CALLCHAINS", "not read: call chains of operators"),
     ("MEMORY_RECORD", "not read: memory over time"),

@@ -192,3 +192,30 @@ fn counters_of_tasks_are_measurements_of_their_kernels() {
     assert_eq!(counters.len(), 5);
     assert_eq!(ledger(&trace, "TASK_PMU_INFO"), (8, 7, 0));
 }
+
+/// A collective names no process: without calls of the host it went to one of its own, and a rank was two.
+#[test]
+fn without_the_calls_of_the_host_everything_is_of_the_process_whose_tasks_ran() {
+    const STEPS: &str = "CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER);
+INSERT INTO STEP_TIME VALUES (7,1736408883000000000,1736408883000100000);";
+    let of = |more: &str| {
+        let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{STRINGS}{NOW}{STEPS}{more}"));
+        read(&output.path("ascend_pytorch_profiler_3.db"))
+    };
+    let steps = |trace: &Trace| {
+        let rows = rows(trace, TrackKind::DeviceAnnotation).into_iter();
+        rows.filter(|row| row.1 == "ProfilerStep#7").map(|row| row.3).collect::<Vec<_>>()
+    };
+    let trace = of("DROP TABLE CANN_API; DROP TABLE PYTORCH_API;");
+    let queues = trace.tracks.iter().filter(|track| track.key.kind == TrackKind::DeviceQueue);
+    let mut processes: Vec<_> = queues.map(|track| track.key.process).collect();
+    processes.dedup();
+    assert_eq!((processes.len(), trace.devices.len()), (1, 1));
+    let described = trace.processes.iter().filter(|process| process.rank == Some(3)).count();
+    assert_eq!((described, trace.processes.len()), (1, 1));
+    assert_eq!(steps(&trace), [100_000]);
+    assert_eq!(ledger(&trace, "STEP_TIME"), (1, 1, 100_000));
+    // Where the program's own range marks the step there is one mark of it.
+    let marked = of("");
+    assert_eq!((steps(&marked), ledger(&marked, "STEP_TIME").1), (Vec::new(), 0));
+}

@@ -68,6 +68,23 @@ fn without_a_known_device_rates_stand_without_a_peak() {
     drop(analysis);
 }
 
+/// Tables of kernels do not name the device: its products stood without a peak, and nothing said what would give them one.
+#[test]
+fn a_device_that_only_its_declaration_names_has_its_published_peaks() {
+    let (mut trace, analysis) = shaped();
+    trace.devices.iter_mut().for_each(|device| device.name = None);
+    let capture = (trace, analysis);
+    let unnamed = limits(&capture);
+    assert_eq!(unnamed.rates[0].peak, None);
+    let Basis::Nothing(why) = unnamed.floor.unwrap().basis else { panic!("a floor of nothing") };
+    assert!(why.en.contains("does not name its device") && why.en.contains("declare hardware.device"), "{why:?}");
+    let (mut trace, analysis) = capture;
+    trace.manifest.set("hardware.device", "Ascend910B3", Provenance::Declared);
+    let named = limits(&(trace, analysis));
+    assert_eq!((named.rates[0].peak, named.rates[0].peak_source), (Some(1.6e12), Some(PeakSource::Published)));
+    assert!(named.floor.unwrap().ns.is_some());
+}
+
 /// Steps of the dense model's layers as graphs replay them: no shapes, launch grids as tiles of 64×64 of each product need.
 fn replayed(blocks: [u32; 4]) -> (Trace, Analysis) {
     let packs = Packs::embedded().unwrap();

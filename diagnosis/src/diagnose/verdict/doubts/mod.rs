@@ -52,6 +52,11 @@ const REGISTRY: &[Doubt] = &[
     speculation::ask,
 ];
 
+/// What is left to doubt where no step has a place: whether the profiler's own sums agree.
+pub(super) fn of_sums(case: &Case<'_>) -> Vec<Unjudged> {
+    stated::ask(case).into_iter().collect()
+}
+
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.
 /// Where a gate speaks, what no finding claims is no question.
 pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {

@@ -1,10 +1,11 @@
-//! What the profiler itself summed contradicts the rows: they are not whole, or not of the run that was summed.
+//! What the profiler itself summed contradicts the rows, or another of its sums: they are not whole, or not of the run that was
+//! summed.
 
 use model::Stated;
 
-use super::{Case, Unjudged};
+use super::{Case, UNEXPLAINED, Unjudged};
 use crate::{
-    analysis::stated::{Contradiction, contradictions},
+    analysis::stated::{Against, Contradiction, contradictions},
     i18n::{Message, Text, Value},
 };
 
@@ -19,11 +20,32 @@ const COUNTS: Text = Text::new(
     "表旁的 `{source}` 称 rank {rank} 的{what}共 {stated} 个，而读到 {read} 行：表中缺行或属于另一次运行，请重新完整导出",
 );
 
+/// What it says of two files of sums.
+const SUMS: Text = Text::new(
+    "the sums of rank {rank}, of which nothing else was kept, contradict each other: `{source}` says {stated} of {what}, `{other}` adds up to {read}. One of the two was changed or is of another run, so that what rests on them is uncertain: export the profile of that rank again",
+    "rank {rank} 只保留了合计，且合计相互矛盾：`{source}` 称{what}为 {stated}，而由 `{other}` 得出 {read}。其中之一被改动过或属于另一次运行，依据它们的结论不确定：请重新导出该 rank 的采集",
+);
+/// The same of how many were summed.
+const SUMMED: Text = Text::new(
+    "the sums of rank {rank}, of which nothing else was kept, contradict each other: `{source}` counts {stated} {what}, `{other}` {read}. One of the two was changed or is of another run, so that what rests on them is uncertain: export the profile of that rank again",
+    "rank {rank} 只保留了合计，且合计相互矛盾：`{source}` 计有 {stated} 个{what}，`{other}` 为 {read} 个。其中之一被改动过或属于另一次运行，依据它们的结论不确定：请重新导出该 rank 的采集",
+);
+/// What it says of a file whose parts do not add up to its whole.
+const ITSELF: Text = Text::new(
+    "the sums of rank {rank}, of which nothing else was kept, contradict each other: `{source}` says {stated} of {what}, and its own parts add up to {read}. The file was changed or cut, so that what rests on it is uncertain: export the profile of that rank again",
+    "rank {rank} 只保留了合计，且合计相互矛盾：`{source}` 称{what}为 {stated}，而其各部分之和为 {read}。该文件被改动或截断过，依据它的结论不确定：请重新导出该 rank 的采集",
+);
+
 fn words(what: Stated) -> Text {
     match what {
         Stated::Computing => Text::new("computing", "计算时间"),
         Stated::Communication => Text::new("communication", "通信时间"),
         Stated::ExposedCommunication => Text::new("communication that no computing hides", "未被计算掩盖的通信时间"),
+        Stated::OverlappedCommunication => Text::new("communication that computing hides", "被计算掩盖的通信时间"),
+        Stated::Free => Text::new("free time", "空闲时间"),
+        Stated::Stage => Text::new("steps", "步时间"),
+        Stated::Receives => Text::new("bubbles (receives from another stage)", "气泡（从其他阶段接收）"),
+        Stated::Collectives => Text::new("collectives", "集合通信"),
         Stated::Kernels => Text::new("kernels", "内核"),
         Stated::HostCalls => Text::new("calls of the host", "主机调用"),
     }
@@ -36,25 +58,43 @@ fn distance(of: &Contradiction) -> (u64, u64) {
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let all = contradictions(case.cx.trace, &case.cx.analysis.ranks);
-    // The device's time comes first, and the rank that the verdict speaks of.
+    // What was recorded comes before sums, the device's time before calls, and the rank that the verdict speaks of before others.
     let spoken = |of: &Contradiction| case.longest.is_some_and(|(rank, _)| rank.rank == of.rank);
     let of_device = |of: &Contradiction| of.what != Stated::HostCalls;
+    let of_rows = |of: &Contradiction| of.against == Against::Rows;
     let worst = all.iter().max_by(|a, b| {
-        let key = |of: &Contradiction| (of_device(of), spoken(of), distance(of), std::cmp::Reverse(of.rank));
+        let key = |of: &Contradiction| {
+            (of_rows(of) && of_device(of), of_device(of), spoken(of), distance(of), std::cmp::Reverse(of.rank))
+        };
         key(a).cmp(&key(b))
     })?;
-    let by_count = worst.counts.filter(|(a, b)| a != b && matches!(worst.what, Stated::Kernels | Stated::HostCalls));
-    let (text, stated, read) = match by_count {
-        Some((stated, read)) => (COUNTS, Value::Count(stated), Value::Count(read)),
-        None => (TIMES, Value::Ns(worst.stated), Value::Ns(worst.read)),
+    let counted = matches!(worst.what, Stated::Kernels | Stated::HostCalls | Stated::Collectives);
+    let by_count = worst.counts.filter(|(a, b)| a != b && counted);
+    let (stated, read) = match by_count {
+        Some((stated, read)) => (Value::Count(stated), Value::Count(read)),
+        None => (Value::Ns(worst.stated), Value::Ns(worst.read)),
+    };
+    let (text, other) = match (&worst.against, by_count) {
+        (Against::Rows, Some(_)) => (COUNTS, ""),
+        (Against::Rows, None) => (TIMES, ""),
+        (Against::Sums(other), _) if *other == worst.source => (ITSELF, ""),
+        (Against::Sums(other), Some(_)) => (SUMMED, other.as_str()),
+        (Against::Sums(other), None) => (SUMS, other.as_str()),
     };
     let args = [
         ("source", Value::Raw(worst.source.clone())),
+        ("other", Value::Raw(other.to_owned())),
         ("rank", Value::Count(u64::from(worst.rank))),
         ("what", Value::Text(words(worst.what))),
         ("stated", stated),
         ("read", read),
     ];
-    // Nobody can tell what the missing rows are: all of the step stands in doubt.
-    Some(Unjudged { share: 1.0, sentence: Message::new(text, args), because: Vec::new(), decides: of_device(worst) })
+    // Nobody can tell what the missing rows are: all of the step stands in doubt. Sums are in doubt themselves.
+    let of_step = |ns: i64| case.longest.map_or(1.0, |(_, class)| ns as f64 / class.total.max(1) as f64);
+    let share = match worst.against {
+        Against::Rows => 1.0,
+        Against::Sums(_) => of_step(worst.stated.max(worst.read)).clamp(UNEXPLAINED, 1.0),
+    };
+    let decides = of_device(worst) && (of_rows(worst) || spoken(worst));
+    Some(Unjudged { share, sentence: Message::new(text, args), because: Vec::new(), decides })
 }
