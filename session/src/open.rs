@@ -242,12 +242,20 @@ impl<'r> Importer<'r> {
                 } else {
                     self.walk(&path, depth - 1, found)?;
                 }
-            } else if path.is_file() {
+            } else if path.is_file() && !is_of_a_database(&path) {
                 found.push(path);
             }
         }
         Ok(())
     }
+}
+
+/// Whether SQLite keeps a file beside a database that is there too. Whoever looked at a database leaves empty ones; what of a log was
+/// not read, the reader of the database says.
+fn is_of_a_database(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let database = ["-wal", "-shm"].iter().find_map(|ending| name.strip_suffix(ending));
+    database.is_some_and(|database| path.with_file_name(database).is_file())
 }
 
 /// What reading unwinds with where captures take as much memory as they may.
@@ -368,6 +376,19 @@ mod tests {
         assert!(sentence.contains("sysinfo.csv") && sentence.contains("only facts from 1 rows"), "{sentence}");
         write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
         assert_eq!(told(), Vec::<String>::new());
+    }
+
+    /// An empty log beside a database that somebody had opened made the whole directory one with an unreadable file.
+    #[test]
+    fn what_sqlite_leaves_beside_a_database_is_no_file_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+        write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
+        ["k.csv-wal", "k.csv-shm"].iter().for_each(|name| write(name, ""));
+        assert_eq!(open(directory.path()).unwrap().first().unwrap().stats, []);
+        write("other-wal", "");
+        let stats = open(directory.path()).unwrap().first().unwrap().stats.clone();
+        assert_eq!(stats.first().unwrap().name, "import.unreadable_file", "it is nobody's");
     }
 
     #[test]
