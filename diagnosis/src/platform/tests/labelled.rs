@@ -1,5 +1,7 @@
 //! The table of labelled kernel names, and names that were once called wrongly.
 
+use std::collections::HashSet;
+
 use super::{CanonicalOp, PACKS};
 
 /// Names with their operator and the place where each was seen, told by hand from what the kernel computes.
@@ -7,13 +9,13 @@ fn labelled() -> impl Iterator<Item = (&'static str, &'static str)> {
     table(include_str!("names.tsv"))
 }
 
-/// Names that another hand chose and labelled from the sources of 50 projects and from captures: the two thirds by which patterns
-/// were written.
+/// Names that another hand chose and labelled from the sources of 50 projects and from captures, and names drawn by chance from the
+/// kernels that 62 projects define, labelled from their sources before the patterns were asked: those by which patterns were written.
 fn later() -> impl Iterator<Item = (&'static str, &'static str)> {
     table(include_str!("later.tsv"))
 }
 
-/// The last third of those. Whoever writes patterns does not look into this file: what it is for is gone then, and others have to be
+/// The last third of those of either draw. Whoever writes patterns does not look into this file: what it is for is gone then, and others have to be
 /// found.
 fn unseen() -> impl Iterator<Item = (&'static str, &'static str)> {
     table(include_str!("unseen.tsv"))
@@ -53,7 +55,8 @@ fn labelled_names_have_the_right_operator_seen_or_not_when_patterns_were_written
     assert!(share(0) >= 0.995 && share(1) >= 0.98, "{right:?} of {all:?}");
 }
 
-/// Some of them no name tells: `qkv_phase1_kernel` quantises, `unpermute_kernel` is another thing in every project.
+/// Some of them no name tells: `qkv_phase1_kernel` quantises, `unpermute_kernel` is another thing in every project. Of the 528 of the
+/// second draw 78.8 % were right before any miss was looked at, of the 167 from ten projects of no other name 64.7 %.
 #[test]
 fn names_of_other_projects_have_the_right_operator_where_they_tell_it() {
     let (mut right, mut all) = (0_u32, 0_u32);
@@ -66,26 +69,28 @@ fn names_of_other_projects_have_the_right_operator_where_they_tell_it() {
         }
     }
     println!("{right} of {all}");
-    assert!(all >= 450 && f64::from(right) / f64::from(all) >= 0.95, "{right} of {all}");
+    assert!(all >= 1_150 && f64::from(right) / f64::from(all) >= 0.95, "{right} of {all}");
 }
 
-/// Share of right operators among names that no pattern was written for; says no name. Of names in captures more are right than
-/// of those that stand in sources only: 76.6 % of all and 92 % of the former before the patterns of 2026-11-25.
+/// Share of right operators among names that no pattern was written for; says no name. Those that came into another table since
+/// do not count. Of names in captures more are right than of those that stand in sources only: 76.6 % of all and 92 % of the former
+/// before the patterns of 2026-11-25.
 #[test]
 fn names_that_nobody_looked_at_have_the_right_operator() {
-    let right = unseen().filter(|(name, op)| PACKS.op(name).op.name() == *op).count();
-    let all = unseen().count();
+    let looked_at: HashSet<&str> = labelled().chain(later()).map(|(name, _)| name).collect();
+    let blind: Vec<_> = unseen().filter(|(name, _)| !looked_at.contains(name)).collect();
+    let right = blind.iter().filter(|(name, op)| PACKS.op(name).op.name() == *op).count();
+    let all = blind.len();
     println!("{right} of {all}");
     assert!(all >= 200 && right * 100 >= all * 80, "{right} of {all}");
 }
 
 #[test]
 fn every_labelled_name_stands_in_the_table_once() {
-    let mut names: Vec<&str> = labelled().chain(later()).chain(unseen()).map(|(name, _)| name).collect();
-    let all = names.len();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), all);
+    for table in [labelled().chain(later()).collect::<Vec<_>>(), unseen().collect()] {
+        let names: HashSet<&str> = table.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), table.len());
+    }
 }
 
 /// What an examination of real captures found to be called wrongly.
