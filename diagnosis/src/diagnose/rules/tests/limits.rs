@@ -71,16 +71,22 @@ fn without_a_known_device_rates_stand_without_a_peak() {
 /// Tables of kernels do not name the device: its products stood without a peak, and nothing said what would give them one.
 #[test]
 fn a_device_that_only_its_declaration_names_has_its_published_peaks() {
-    let (mut trace, analysis) = shaped();
-    trace.devices.iter_mut().for_each(|device| device.name = None);
-    let capture = (trace, analysis);
-    let unnamed = limits(&capture);
+    // A name without an architecture: that alone would tell the chip.
+    let of = |declared: Option<&str>| {
+        let (mut trace, analysis) = Run::steps(6, |r, _| {
+            r.shaped("MatMulV2", us(20), "[[64, 4096], [4096, 4096]]", r#"["c10::BFloat16", "c10::BFloat16"]"#).token();
+        });
+        trace.devices.iter_mut().for_each(|device| device.name = None);
+        if let Some(device) = declared {
+            trace.manifest.set("hardware.device", device, Provenance::Declared);
+        }
+        limits(&(trace, analysis))
+    };
+    let unnamed = of(None);
     assert_eq!(unnamed.rates[0].peak, None);
     let Basis::Nothing(why) = unnamed.floor.unwrap().basis else { panic!("a floor of nothing") };
     assert!(why.en.contains("does not name its device") && why.en.contains("declare hardware.device"), "{why:?}");
-    let (mut trace, analysis) = capture;
-    trace.manifest.set("hardware.device", "Ascend910B3", Provenance::Declared);
-    let named = limits(&(trace, analysis));
+    let named = of(Some("Ascend910B3"));
     assert_eq!((named.rates[0].peak, named.rates[0].peak_source), (Some(1.6e12), Some(PeakSource::Published)));
     assert!(named.floor.unwrap().ns.is_some());
 }
