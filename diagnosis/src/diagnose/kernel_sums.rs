@@ -76,7 +76,9 @@ fn of_run(trace: &Trace, packs: &Packs) -> Option<Message> {
 }
 
 fn of_alone(trace: &Trace) -> Option<Message> {
-    let alone = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated);
+    // A kernel that the profiler lists and measured nothing of is no measurement.
+    let says = |s: &&KernelSummary| s.total.is_some() || !s.metrics.is_empty() || !s.counters.is_empty();
+    let alone = || trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).filter(says);
     let n = Value::Count(alone().count() as u64);
     let first = alone().next()?;
     let timed = alone().filter(|s| s.total.is_some()).max_by_key(|s| s.total);
@@ -110,21 +112,27 @@ fn limit(kernel: &KernelSummary) -> Message {
     match (measured::compute(kernel), measured::memory(kernel)) {
         (Some(compute), _) if compute >= NEAR_LIMIT && scalar == Some(compute) => Message::new(
             Text::new(
-                ", and its scalar unit works for {use} of that: control flow and addresses are what limits it",
-                "，其标量单元工作占 {use}：限制它的是控制流与地址计算",
+                ", and the scalar unit of its busiest core works for {use} of that: control flow, addresses and scalar arithmetic set the pace",
+                "，其最忙核心的标量单元工作占 {use}：控制流、地址与标量运算决定其快慢",
             ),
             [("use", Value::Share(compute))],
         ),
-        (Some(compute), Some(memory)) => of_units(compute, memory),
+        (Some(compute), Some(memory)) => of_units(compute, memory, kernel.metric(Metric::CoresBusy)),
         _ => of_rate(kernel),
     }
 }
 
-fn of_units(compute: f64, memory: f64) -> Message {
+fn of_units(compute: f64, memory: f64, cores: Option<f64>) -> Message {
+    let cores = cores.map_or(1.0, |percent| percent / 100.0);
     let text = match (compute.max(memory), memory >= compute) {
+        // Idle cores lower every average over the device: the units of those at work may be near their limit.
+        (most, _) if most < LATENCY && cores < NEAR_LIMIT => Text::new(
+            ", and its cores have work for {cores} of their cycles: too few blocks or the tail of the last ones limit it (arithmetic {compute} of its peak, memory system {memory})",
+            "，各核心仅 {cores} 的周期有工作：限制它的是块数太少或末尾几块的拖尾（算力 {compute}，存储系统 {memory}）",
+        ),
         (most, _) if most < LATENCY => Text::new(
-            ", and uses neither its arithmetic ({compute}) nor the memory system ({memory}) to 60 %: it waits more than it works",
-            "，算力（{compute}）与存储系统（{memory}）的利用率均不到 60%：等待多于工作",
+            ", and uses neither its arithmetic ({compute}) nor the memory system ({memory}) to 60 %: latency is the usual cause, or a data type that does not reach that peak",
+            "，算力（{compute}）与存储系统（{memory}）的利用率均不到 60%：通常是延迟所致，或其数据类型达不到该峰值",
         ),
         (most, true) if most >= NEAR_LIMIT => Text::new(
             ", and the memory system limits it ({memory} of its peak; arithmetic {compute})",
@@ -143,7 +151,8 @@ fn of_units(compute: f64, memory: f64) -> Message {
             "，最忙的是算力（达其峰值的 {compute}；存储系统 {memory}）",
         ),
     };
-    Message::new(text, [("compute", Value::Share(compute)), ("memory", Value::Share(memory))])
+    let shares = [("compute", compute), ("memory", memory), ("cores", cores)];
+    Message::new(text, shares.map(|(name, share)| (name, Value::Share(share))))
 }
 
 fn of_rate(kernel: &KernelSummary) -> Message {
@@ -205,8 +214,12 @@ mod tests {
             (units(20.0, 94.0), "the memory system limits it"),
             (units(85.0, 30.0), "arithmetic limits it"),
             (units(70.0, 30.0), "arithmetic is its busiest unit"),
-            (units(32.0, 25.0), "waits more than it works"),
-            (said(&[(Metric::Compute, 5.0), (Metric::Scalar, 99.0)]), "its scalar unit works"),
+            (units(32.0, 25.0), "latency is the usual cause"),
+            (
+                said(&[(Metric::Compute, 32.0), (Metric::Memory, 25.0), (Metric::CoresBusy, 66.0)]),
+                "the tail of the last ones",
+            ),
+            (said(&[(Metric::Compute, 5.0), (Metric::Scalar, 99.0)]), "the scalar unit of its busiest core works"),
             (said(&[(Metric::DramReadBytesPerSecond, 2e11)]), "and reads {rate}"),
             (said(&[]), r#"takes Ns(1000)Message(Message { text: Text { en: "", zh"#),
         ] {

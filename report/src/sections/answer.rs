@@ -20,6 +20,8 @@ const DOUBTS: usize = 3;
 const CHANGES: usize = 3;
 /// Share of the step from which a layer is told on the first screen.
 const LEAST_SHOWN: f64 = 0.005;
+/// So many times the steps of the workload a rank has in all where it is said that the others do other work; own value.
+const OTHERS: usize = 2;
 /// Mean over median from which the slow steps have words of their own (decided form of the verdict).
 const SLOW_STEPS: f64 = 1.05;
 
@@ -133,6 +135,15 @@ fn shares(page: &mut Page<'_>, place: &Place) {
             " — {n} 步的平均值；中位数为 {median}，即部分步明显更慢",
         );
         line += page.fill(slow, [("n", Value::Count(place.steps as u64)), ("median", Value::Ns(place.median))]);
+    }
+    let rank = page.capture.ranks.iter().find(|rank| rank.rank == place.rank);
+    let counted: usize = rank.map_or(0, |rank| rank.classes.iter().map(|class| class.used).sum());
+    if counted >= OTHERS * place.steps {
+        let others = Text::new(
+            " — {n} of {all} steps; the others do other work",
+            " — {all} 步中的 {n} 步；其余的步工作内容不同",
+        );
+        line += page.fill(others, [("n", Value::Count(place.steps as u64)), ("all", Value::Count(counted as u64))]);
     }
     page.paragraph(line);
 }

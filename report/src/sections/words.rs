@@ -65,8 +65,8 @@ pub(super) fn verdict_layer(layer: VerdictLayer) -> Text {
 
 pub(super) fn level(level: Option<Level>) -> Text {
     match level {
-        None => Text::new("none: no work of a device was seen", "无：没有看到任何设备执行"),
-        Some(Level::Run) => Text::new("run: the model ran on the device", "能运行：模型已在设备上运行"),
+        None => Text::new("none: no run with work of a device was recorded", "无：没有记录到带有设备工作的运行"),
+        Some(Level::Run) => Text::new("run: what was recorded ran on the device", "能运行：所记录的工作已在设备上运行"),
         Some(Level::Optimise) => {
             Text::new("optimise: the hot path is visible and can be moved", "能优化：热点路径可见且可改动")
         }

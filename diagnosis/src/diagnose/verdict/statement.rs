@@ -22,13 +22,13 @@ const ALONE: f64 = 0.05;
 
 /// Where the time is.
 const WHERE: Text = Text::new(
-    "{subject} ({class}{of}): {lasts} {step}{around}, and the device works for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// The same of time whose cause the capture does not show.
 const NOWHERE: Text = Text::new(
-    "{subject} ({class}{of}): {lasts} {step}{around}, and the device works for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备工作占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// What comes first lies where most of the time is.
 const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");

@@ -161,6 +161,19 @@ fn cm01_leads_the_verdict_of_the_job_and_not_to_communication() {
     assert!(d.verdict.because.contains(&"CM-01"), "{:?}", d.verdict.because);
 }
 
+/// Beside the finding that names what keeps a rank it was said that none does.
+#[test]
+fn waits_that_a_finding_explains_have_a_cause() {
+    let asked = |capture: &(model::Trace, crate::analysis::Analysis)| {
+        let sentences = diagnosis(capture).verdict.unjudged;
+        sentences.iter().any(|u| u.sentence.text.en.contains("no finding says what keeps that rank"))
+    };
+    let random = |rank, c| (us(60), us(5) + us(noise(rank, c, 60) as Ns));
+    assert!(!asked(&run(random).analyze()), "CM-12 speaks of them");
+    let paused = stopping(4, 48, |rank, step| if rank == 2 && step % 8 == 5 { us(800) } else { 0 });
+    assert!(!asked(&paused), "RT-22 speaks of rank 2");
+}
+
 #[test]
 fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
     let random = |rank, c| (us(60), us(5) + us(noise(rank, c, 60) as Ns));

@@ -7,7 +7,7 @@ use model::Ns;
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Layer},
-    diagnose::relations::Role,
+    diagnose::Finding,
     i18n::{Message, Text, Value},
 };
 
@@ -23,8 +23,9 @@ const SENTENCE: Text = Text::new(
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
     let share = class.share(|bucket| bucket == Bucket::CommWait);
-    let named = |rule| case.rules.with(Role::LateRank).any(|late| late == rule);
-    if share < LEAST || case.findings.iter().any(|f| f.layer == Layer::Communication || named(f.rule)) {
+    // The rules of what ranks do together are the CM family: a late rank or jitter is a cause in another layer.
+    let of_waits = |f: &Finding| f.layer == Layer::Communication || f.rule.starts_with("CM-");
+    if share < LEAST || case.findings.iter().any(of_waits) {
         return None;
     }
     let analysis = case.cx.analysis;
@@ -42,12 +43,16 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     }
     let all: Ns = waited.values().sum();
     let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
-    let number = |at: usize| analysis.ranks.get(at).map(|rank| Value::Count(rank.rank.into()));
+    let late_rank = analysis.ranks.get(late)?.rank;
+    // What a finding says of that rank and not of the one that waits, keeps it.
+    if case.findings.iter().any(|f| f.ranks.contains(&late_rank) && !f.ranks.contains(&rank.rank)) {
+        return None;
+    }
     let args = [
         ("share", Value::Share(share)),
-        ("rank", number(at)?),
+        ("rank", Value::Count(rank.rank.into())),
         ("part", Value::Share(ns as f64 / all.max(1) as f64)),
-        ("late", number(late)?),
+        ("late", Value::Count(late_rank.into())),
     ];
     Some(Unjudged { share, sentence: Message::new(SENTENCE, args), because: Vec::new(), decides: false })
 }
