@@ -53,7 +53,8 @@ fn sums_of_a_rank_are_held_against_each_other() {
     let json =
         |from: &'static str, to: &'static str| move |output: &Path| edit(&output.join("communication.json"), from, to);
     type Change = Box<dyn Fn(&Path)>;
-    let cases: [(Change, Vec<(Stated, &str, stated::Against)>); 7] = [
+    type Told = Vec<(Stated, &'static str, stated::Against)>;
+    let cases: [(Change, Told); 7] = [
         // Communication, with what is not overlapped: it no longer is what the collectives take.
         (
             Box::new(csv("400.0,50.0,450.0", "600.0,50.0,650.0")),

@@ -176,7 +176,10 @@ mod tests {
     use super::*;
     use crate::{analysis::script::Script, diagnose::diagnose, i18n::Lang};
 
-    fn headline_of(rows: &[(&str, Conditions, Option<Ns>, &[(Metric, f64)])]) -> String {
+    /// Name, conditions, duration and what was measured.
+    type Row<'r> = (&'r str, Conditions, Option<Ns>, &'r [(Metric, f64)]);
+
+    fn headline_of(rows: &[Row<'_>]) -> String {
         let mut script = Script::default();
         for (name, conditions, total, metrics) in rows {
             let kernel = script.builder.intern(name);
