@@ -14,12 +14,7 @@ use super::{
     work, workload,
 };
 use diagnosis::{
-    analysis::{
-        Analysis, Class, Jitter, Rank, Selection,
-        job_sums::JobTotals,
-        sequences,
-        stated::{Against, contradictions},
-    },
+    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences, stated::Against},
     diagnose::Diagnosis,
 };
 
@@ -34,8 +29,7 @@ impl Capture {
         ledger.sort_by(|a, b| a.category.cmp(&b.category));
         // Sums of a rank take nothing from what was recorded of others.
         let of_sums = analysis.ranks.iter().all(|rank| rank.timeline.collectives_only);
-        let contradicted =
-            contradictions(trace, &analysis.ranks).iter().any(|of| of_sums || of.against == Against::Rows);
+        let contradicted = analysis.contradictions.iter().any(|of| of_sums || of.against == Against::Rows);
         let nodes = analysis.ranks.iter().any(|r| r.timeline.ops.iter().any(|op| op.in_graph));
         let facts = trace.manifest.iter().map(|(k, e)| (k.to_owned(), e.value.clone(), e.provenance)).collect();
         Self {

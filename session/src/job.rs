@@ -98,12 +98,13 @@ pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
 fn chain(jobs: Vec<Job>) -> Vec<Job> {
     let mut out: Vec<Job> = Vec::new();
     for mut job in jobs {
+        let mut place = out.len();
         while let Some(at) = out.iter().position(|other| other.is_linked(&job)) {
             let mut first = out.remove(at);
             first.take(job);
-            job = first;
+            (job, place) = (first, place.min(at));
         }
-        out.push(job);
+        out.insert(place, job);
     }
     out
 }
@@ -271,6 +272,10 @@ mod tests {
         }
         let [first, _, _, last] = stages();
         assert_eq!(join(vec![first, last]).len(), 2, "nothing links the ends alone");
+        // The job stands where its first rank stood.
+        let [a, b, c, d] = stages();
+        let joined = join(vec![a, d, named(7, &["other"]), b, c]);
+        assert_eq!(joined.iter().map(|trace| trace.processes.len()).collect::<Vec<_>>(), [4, 1]);
     }
 
     fn named(number: u32, groups: &[&str]) -> Trace {

@@ -18,6 +18,7 @@ use super::{
     measured::Measured,
     owners::{Owner, Owners},
     period::Period,
+    stated::Contradiction,
     timeline::{DeviceOp, Timeline},
 };
 use crate::platform::{Chip, ModelShape, OpMatch, SemanticsCard, Stage};
@@ -61,6 +62,8 @@ pub struct Analysis {
     pub integrity: Integrity,
     /// Measurements of its kernels that were taken apart from the run.
     pub measured: Measured,
+    /// Sums of the profiler that its rows, or other sums of it, contradict.
+    pub contradictions: Vec<Contradiction>,
 }
 
 /// Signs that a trace cannot be taken at face value (rule CP-05).

@@ -27,6 +27,7 @@ use super::{
     period, routed,
     scheduler::{self, RankCounter},
     segments::Segments,
+    stated,
     step_facts::{self, Draft, Launched},
     timeline::{self, DeviceOp, OpKind, Timeline},
     training, wait,
@@ -176,6 +177,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         unmapped: names.unmapped,
         integrity,
         measured,
+        contradictions: stated::contradictions(trace, &ranks),
         ranks,
     }
 }

@@ -14,10 +14,7 @@ use super::{
     signals::{machine, start_up},
 };
 use crate::{
-    analysis::{
-        Analysis, Bucket, Class, Confidence, Layer, inflation,
-        stated::{Against, contradictions},
-    },
+    analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation, stated::Against},
     i18n::{Message, Text, Value},
 };
 
@@ -51,8 +48,8 @@ pub fn temper(cx: &Context<'_>, findings: &mut [Finding], rules: Catalogue) {
 /// Lowers what rests on sums of a rank that contradict each other, for nothing else was kept of it: what is said of the rank, and
 /// of communication, where every rank waits for when the others come.
 pub fn doubt_sums(cx: &Context<'_>, findings: &mut [Finding]) {
-    let all = contradictions(cx.trace, &cx.analysis.ranks);
-    let ranks: Vec<u32> = all.iter().filter(|of| of.against != Against::Rows).map(|of| of.rank).collect();
+    let ranks: Vec<u32> =
+        cx.analysis.contradictions.iter().filter(|of| of.against != Against::Rows).map(|of| of.rank).collect();
     let rests = |finding: &&mut Finding| match finding.layer {
         Layer::Communication => !ranks.is_empty(),
         Layer::Measurement => false,

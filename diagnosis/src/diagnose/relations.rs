@@ -45,6 +45,8 @@ pub enum Feeds {
 pub enum Role {
     /// Names the one rank that the others wait for, and so explains what the waiting does to all of them.
     LateRank,
+    /// Says of waits among ranks that they are for no one in particular.
+    RankNoise,
     /// The host sets the pace of the forward pass: faster kernels gain little.
     LaunchBound,
     /// The host is late between steps, or had nothing to do.

@@ -21,7 +21,7 @@ use crate::{Format, Head, Match, Place, ReadError, ReadOptions, csv_table, sqlit
 
 mod communication;
 #[cfg(feature = "sqlite")]
-mod database;
+pub(super) mod database;
 mod gathered;
 mod steps;
 #[cfg(all(test, feature = "sqlite"))]

@@ -119,34 +119,20 @@ fn table(layout: &Layout) -> Vec<Parts> {
 /// The same of `analysis.db`, which is all that the database form has of them.
 #[cfg(feature = "sqlite")]
 fn database(layout: &Layout, sink: &mut dyn TraceSink) -> Vec<Parts> {
+    use super::cluster::database::{STEPS, parts};
     use crate::sqlite::{
         database::{Database, tell_loss},
-        page::Column::{self, Real, Text},
         scan::Item,
     };
     const TABLE: &str = "StepTraceTime";
-    const COLUMNS: &[Column] = &[
-        Text("step", None),
-        Real(PARTS[0].2),
-        Real(PARTS[1].2),
-        Real(PARTS[2].2),
-        Real(PARTS[3].2),
-        Real(PARTS[4].2),
-        Real(PARTS[5].2),
-        Real(PARTS[6].2),
-        Real(PARTS[7].2),
-        Real(PARTS[8].2),
-    ];
     let opened = layout.analysis().and_then(|path| Database::open(path, super::database::malformed).ok());
     let Some(database) = opened.filter(|database| database.tables.contains_key(TABLE)) else { return Vec::new() };
     let mut found = Vec::new();
-    let plan = database.plan([(&TABLE, TABLE.to_owned(), COLUMNS)], "ascend", sink);
+    let plan = database.plan([(&TABLE, TABLE.to_owned(), STEPS)], "ascend", sink);
     plan.read(&|_, _| {}, |table, item| match item {
         Item::Page(page) => {
             for row in 0..page.rows {
-                let ns = |lane| page.real(lane, row).map(|us| (us * 1e3).round()).filter(|ns| (0.0..9e17).contains(ns));
-                let parts = (1..).zip(PARTS).filter_map(|(lane, (part, ..))| Some((part, ns(lane)? as Ns)));
-                let parts: Vec<(StepPart, Ns)> = parts.collect();
+                let parts = parts(&page, row);
                 if !parts.is_empty() {
                     found.push((page.inline(0, row).unwrap_or_default().to_owned(), parts));
                 }

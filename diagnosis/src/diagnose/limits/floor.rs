@@ -94,6 +94,7 @@ const NEEDS_PEAK: Text = Text::new(
     "没有收录该设备的公布参数，也没有探针实测；--probe 可给出其带宽",
 );
 
+/// What it says where nobody says which device it is.
 const NEEDS_NAME: Text = Text::new(
     "the capture does not name its device, and no probe measured it; declare hardware.device, such as Ascend910B3, and what is published of it is taken",
     "采集未记录设备型号，也没有探针实测；声明 hardware.device（例如 Ascend910B3）后即采用其公布参数",

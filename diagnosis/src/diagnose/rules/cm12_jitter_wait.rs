@@ -13,7 +13,7 @@ use crate::{
     analysis::{Bucket, Class, Confidence, Edit, Layer, Rank, Step, job::Instance},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
-        relations::{Advice, Feeds, Relations},
+        relations::{Advice, Feeds, Relations, Role},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
@@ -37,6 +37,7 @@ static DOC: Doc = Doc {
     relations: Relations {
         yields_to: &["RT-13", "RT-16"],
         board: &[Feeds::Area(Area::Communication)],
+        role: Some(Role::RankNoise),
         ..Relations::NONE
     },
     sees: Text::new(

@@ -4,11 +4,7 @@ use model::{EvidenceClass::Device, Severity as Loss};
 
 use super::reading;
 use crate::{
-    analysis::{
-        Bucket, Confidence, Integrity, Layer,
-        idle::Gap,
-        stated::{Against, contradictions},
-    },
+    analysis::{Bucket, Confidence, Integrity, Layer, idle::Gap, stated::Against},
     diagnose::{
         Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,
@@ -117,8 +113,7 @@ impl Rule for TraceIntegrity {
             let what = Text::new("records counted as lost or wrong on import", "导入时计为丢失或错误的记录");
             fact(what, Value::Count(lost), lost as f64 / cx.trace.slice_count().max(1) as f64, 0.0);
         }
-        let contradictions = contradictions(cx.trace, &cx.analysis.ranks);
-        let sums = contradictions.iter().filter(|of| of.against != Against::Rows).count() as u64;
+        let sums = cx.analysis.contradictions.iter().filter(|of| of.against != Against::Rows).count() as u64;
         if sums > 0 {
             let what = Text::new(
                 "sums of ranks of which nothing else was kept that contradict other sums of the same rank",

@@ -38,7 +38,8 @@ enum Taken {
     Incomplete,
 }
 
-const STEPS: &[Column] = &[
+/// Columns of a table of steps: the step, whose it is, and its parts.
+pub(in crate::ascend) const STEPS: &[Column] = &[
     Text("step", None),
     Text("type", None),
     Text("index", None),
@@ -177,14 +178,18 @@ fn entry<'p>(page: &'p Page, row: usize, ranks: usize) -> Entry<'p> {
     Entry { step: text(0), set: set.unwrap_or_else(|| text(1)), operation: text(2) }
 }
 
+/// The parts of a row of [`STEPS`].
+pub(in crate::ascend) fn parts(page: &Page, row: usize) -> Vec<(StepPart, Ns)> {
+    (3..).zip(PARTS).filter_map(|(lane, (part, ..))| Some((part, scaled(page, lane, row, 1e3)?))).collect()
+}
+
 fn step(gathered: &mut Gathered, page: &Page, row: usize) -> Taken {
     let index = page.inline(2, row).unwrap_or_default();
     if page.inline(1, row) == Some("stage") {
         gathered.stage(index);
         return Taken::OfStage;
     }
-    let parts = (3..).zip(PARTS).filter_map(|(lane, (part, ..))| Some((part, scaled(page, lane, row, 1e3)?)));
-    let parts: Vec<(StepPart, Ns)> = parts.collect();
+    let parts = parts(page, row);
     match index.parse() {
         Ok(rank) if !parts.is_empty() => {
             Taken::Kept(gathered.step(page.inline(0, row).unwrap_or_default(), rank, parts))

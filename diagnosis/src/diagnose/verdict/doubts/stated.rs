@@ -5,7 +5,7 @@ use model::Stated;
 
 use super::{Case, UNEXPLAINED, Unjudged};
 use crate::{
-    analysis::stated::{Against, Contradiction, contradictions},
+    analysis::stated::{Against, Contradiction},
     i18n::{Message, Text, Value},
 };
 
@@ -57,7 +57,7 @@ fn distance(of: &Contradiction) -> (u64, u64) {
 }
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
-    let all = contradictions(case.cx.trace, &case.cx.analysis.ranks);
+    let all = &case.cx.analysis.contradictions;
     // What was recorded comes before sums, the device's time before calls, and the rank that the verdict speaks of before others.
     let spoken = |of: &Contradiction| case.longest.is_some_and(|(rank, _)| rank.rank == of.rank);
     let of_device = |of: &Contradiction| of.what != Stated::HostCalls;

@@ -7,7 +7,7 @@ use model::Ns;
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Layer},
-    diagnose::Finding,
+    diagnose::{Finding, relations::Role},
     i18n::{Message, Text, Value},
 };
 
@@ -23,8 +23,10 @@ const SENTENCE: Text = Text::new(
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
     let share = class.share(|bucket| bucket == Bucket::CommWait);
-    // The rules of what ranks do together are the CM family: a late rank or jitter is a cause in another layer.
-    let of_waits = |f: &Finding| f.layer == Layer::Communication || f.rule.starts_with("CM-");
+    // What makes ranks wait may lie in another layer.
+    let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
+    let of_waits =
+        |f: &Finding| f.layer == Layer::Communication || causes.into_iter().any(|role| case.rules.plays(f.rule, role));
     if share < LEAST || case.findings.iter().any(of_waits) {
         return None;
     }

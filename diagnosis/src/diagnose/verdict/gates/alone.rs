@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Case, Ruling};
 use crate::{
+    analysis::OpKind,
     diagnose::{relations::Role, rule::Context},
     i18n::{Message, Text, Value},
 };
@@ -22,7 +23,8 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let mut kernels: FxHashMap<StringId, Ns> = FxHashMap::default();
-    for op in case.cx.analysis.ranks.iter().flat_map(|rank| &rank.timeline.ops) {
+    let ops = case.cx.analysis.ranks.iter().flat_map(|rank| &rank.timeline.ops);
+    for op in ops.filter(|op| matches!(op.kind, OpKind::Compute | OpKind::Comm)) {
         let sum = kernels.entry(op.name).or_default();
         *sum = sum.saturating_add(op.end - op.start);
     }
