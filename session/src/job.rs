@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(join(vec![first, last]).len(), 2, "nothing links the ends alone");
         // The job stands where its first rank stood.
         let [a, b, c, d] = stages();
-        let joined = join(vec![a, d, named(7, &["other"]), b, c]);
+        let joined = join(vec![a, named(7, &["other"]), d, b, c]);
         assert_eq!(joined.iter().map(|trace| trace.processes.len()).collect::<Vec<_>>(), [4, 1]);
     }
 
