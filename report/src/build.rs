@@ -14,7 +14,7 @@ use super::{
     work, workload,
 };
 use diagnosis::{
-    analysis::{Analysis, Class, Jitter, Rank, Selection, job_sums::JobTotals, sequences, stated::Against},
+    analysis::{Analysis, Class, Jitter, Rank, Selection, contradiction::Against, job_sums::JobTotals, sequences},
     diagnose::Diagnosis,
 };
 

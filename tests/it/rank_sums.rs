@@ -7,7 +7,7 @@ use crate::common::{
     ascend::{self, rank_of_sums},
     corpus,
 };
-use diagnosis::analysis::{Confidence, stated};
+use diagnosis::analysis::{Confidence, contradiction::Against, stated};
 use model::Stated;
 use session::{Options, Reading, Session};
 
@@ -22,7 +22,7 @@ fn said(directory: &Path) -> [String; 2] {
 }
 
 /// The sums of a directory that others contradict: of what, and the files of the two.
-fn contradictions(directory: &Path) -> Vec<(Stated, String, stated::Against)> {
+fn contradictions(directory: &Path) -> Vec<(Stated, String, Against)> {
     let session = Session::open(&[directory.to_owned()], &Reading::default()).unwrap();
     let examined = session.examine(&Options::default()).unwrap();
     let captures = examined.into_captures();
@@ -44,7 +44,7 @@ fn sums_of_a_rank_are_held_against_each_other() {
     let [en, zh] = said(whole.path());
     assert!(en.contains("rank 1") && !en.contains("contradict") && !zh.contains("矛盾"), "{en}");
 
-    let sums = |file: &str| stated::Against::Sums(file.to_owned());
+    let sums = |file: &str| Against::Sums(file.to_owned());
     let table = "analysis.db/StepTraceTime";
     // What is changed, and which contradictions it makes.
     let csv =
@@ -53,7 +53,7 @@ fn sums_of_a_rank_are_held_against_each_other() {
     let json =
         |from: &'static str, to: &'static str| move |output: &Path| edit(&output.join("communication.json"), from, to);
     type Change = Box<dyn Fn(&Path)>;
-    type Told = Vec<(Stated, &'static str, stated::Against)>;
+    type Told = Vec<(Stated, &'static str, Against)>;
     let cases: [(Change, Told); 7] = [
         // Communication, with what is not overlapped: it no longer is what the collectives take.
         (

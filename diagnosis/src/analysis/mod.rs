@@ -49,6 +49,7 @@ mod class_keys;
 mod classes;
 pub mod clock;
 pub mod collective;
+pub mod contradiction;
 mod convolved;
 mod device_waits;
 pub mod dtype;

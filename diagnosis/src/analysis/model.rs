@@ -11,6 +11,7 @@ use super::{
     attribution::Exclusive,
     bucket::{Bucket, Shadow},
     collective::Split,
+    contradiction::Contradiction,
     idle::Gap,
     job::Job,
     launching::Launching,
@@ -18,7 +19,6 @@ use super::{
     measured::Measured,
     owners::{Owner, Owners},
     period::Period,
-    stated::Contradiction,
     timeline::{DeviceOp, Timeline},
 };
 use crate::platform::{Chip, ModelShape, OpMatch, SemanticsCard, Stage};

@@ -9,6 +9,7 @@ use rustc_hash::FxHashSet;
 mod beside;
 
 use super::{
+    contradiction::{Against, Contradiction},
     model::Rank,
     spans::union,
     timeline::{DeviceOp, OpKind},
@@ -19,34 +20,6 @@ use super::{
 pub const AGREE: f64 = 0.02;
 /// Sums that lie less apart are rounded, ns.
 const ROUNDING: Ns = 1_000;
-
-/// What a sum of the profiler is held against.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Against {
-    /// The rows that were read.
-    Rows,
-    /// Sums of the same rank, of which nothing else was kept; the file or table that holds them.
-    Sums(String),
-}
-
-/// A sum of the profiler that its rows, or other sums of it, contradict.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contradiction {
-    /// Rank whose work was summed.
-    pub rank: u32,
-    /// The file or table that holds the sum.
-    pub source: String,
-    /// What was summed.
-    pub what: Stated,
-    /// How many the profiler counted and how many were read, where both say so.
-    pub counts: Option<(u64, u64)>,
-    /// The profiler's sum, ns.
-    pub stated: Ns,
-    /// That of the rows or of the other sums, ns.
-    pub read: Ns,
-    /// Which of the two.
-    pub against: Against,
-}
 
 /// Every sum that the rows contradict, in order of ranks and sources. What the capture holds no rows of at all, or a rank
 /// without device work, is not contradicted: it is not there.

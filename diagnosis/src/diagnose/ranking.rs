@@ -14,7 +14,7 @@ use super::{
     signals::{machine, start_up},
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, Confidence, Layer, inflation, stated::Against},
+    analysis::{Analysis, Bucket, Class, Confidence, Layer, contradiction::Against, inflation},
     i18n::{Message, Text, Value},
 };
 

@@ -6,8 +6,12 @@ use std::collections::BTreeMap;
 
 use model::{Ns, Span, Stated, StatedSum, Trace};
 
-use super::{Against, Contradiction, differ, far, is_collective, length};
-use crate::analysis::{model::Rank, spans::union};
+use super::{differ, far, is_collective, length};
+use crate::analysis::{
+    contradiction::{Against, Contradiction},
+    model::Rank,
+    spans::union,
+};
 
 /// Name of collectives that wait for what another stage sends and do not send themselves: what a bubble is the sum of.
 const RECEIVE: &str = "hcom_receive";

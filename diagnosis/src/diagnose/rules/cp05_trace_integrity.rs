@@ -4,7 +4,7 @@ use model::{EvidenceClass::Device, Severity as Loss};
 
 use super::reading;
 use crate::{
-    analysis::{Bucket, Confidence, Integrity, Layer, idle::Gap, stated::Against},
+    analysis::{Bucket, Confidence, Integrity, Layer, contradiction::Against, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Over, Severity, Trigger,
         estimate::Estimate,

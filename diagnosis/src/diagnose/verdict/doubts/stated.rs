@@ -5,7 +5,7 @@ use model::Stated;
 
 use super::{Case, UNEXPLAINED, Unjudged};
 use crate::{
-    analysis::stated::{Against, Contradiction},
+    analysis::contradiction::{Against, Contradiction},
     i18n::{Message, Text, Value},
 };
 
