@@ -69,11 +69,15 @@ pub enum Metric {
     CoresBusy,
     /// Cycles in which the scalar unit worked, %: control flow and addresses, on chips that have such a unit of its own.
     Scalar,
+    /// Time in which vector instructions were processed, %.
+    VectorBusy,
+    /// Time in which the units that load and store had work, what they wait for the memory included, %.
+    LoadStoreBusy,
 }
 
 impl Metric {
     /// Every one of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Compute,
         Self::Memory,
         Self::Dram,
@@ -91,6 +95,8 @@ impl Metric {
         Self::CoreClock,
         Self::CoresBusy,
         Self::Scalar,
+        Self::VectorBusy,
+        Self::LoadStoreBusy,
     ];
 
     /// Name in the capture file.
@@ -113,6 +119,8 @@ impl Metric {
             Self::CoreClock => "core_clock",
             Self::CoresBusy => "cores_busy",
             Self::Scalar => "scalar",
+            Self::VectorBusy => "vector_busy",
+            Self::LoadStoreBusy => "load_store_busy",
         }
     }
 
@@ -121,6 +129,7 @@ impl Metric {
         match self {
             Self::Compute | Self::Memory | Self::Dram | Self::L2Hit => "%",
             Self::Occupancy | Self::OccupancyLimit | Self::CoresBusy | Self::Scalar => "%",
+            Self::VectorBusy | Self::LoadStoreBusy => "%",
             Self::DramBytesPerSecond | Self::DramReadBytesPerSecond => "B/s",
             Self::OperationsPerSecond => "1/s",
             Self::Balance => "1/B",

@@ -118,8 +118,25 @@ fn limit(kernel: &KernelSummary) -> Message {
             [("use", Value::Share(compute))],
         ),
         (Some(compute), Some(memory)) => of_units(compute, memory, kernel.metric(Metric::CoresBusy)),
-        _ => of_rate(kernel),
+        _ => of_busy_units(kernel).unwrap_or_else(|| of_rate(kernel)),
     }
+}
+
+/// Which units are at work, where only the time of that was counted and no share of a peak. What waits for memory counts as
+/// busy, so the busiest is what the kernel runs into, not how well it is used.
+fn of_busy_units(kernel: &KernelSummary) -> Option<Message> {
+    let [vector, memory] =
+        [Metric::VectorBusy, Metric::LoadStoreBusy].map(|metric| Some(kernel.metric(metric)? / 100.0));
+    let (busiest, vector) = (memory?, vector.unwrap_or(0.0));
+    (busiest >= NEAR_LIMIT && busiest > vector).then(|| {
+        Message::new(
+            Text::new(
+                ", and the units that load and store are busy or wait for the memory for {use} of that: most likely access to memory sets its pace",
+                "，其间 {use} 的时间访存单元在工作或等待存储：很可能由存储访问决定其快慢",
+            ),
+            [("use", Value::Share(busiest))],
+        )
+    })
 }
 
 fn of_units(compute: f64, memory: f64, cores: Option<f64>) -> Message {
@@ -224,6 +241,9 @@ mod tests {
             ),
             (said(&[(Metric::Compute, 5.0), (Metric::Scalar, 99.0)]), "the scalar unit of its busiest core works"),
             (said(&[(Metric::DramReadBytesPerSecond, 2e11)]), "and reads {rate}"),
+            (said(&[(Metric::LoadStoreBusy, 99.7), (Metric::Occupancy, 79.4)]), "most likely access to memory"),
+            (said(&[(Metric::LoadStoreBusy, 90.0), (Metric::VectorBusy, 95.0)]), r#"en: "", zh"#),
+            (said(&[(Metric::LoadStoreBusy, 40.0)]), r#"en: "", zh"#),
             (said(&[]), r#"takes Ns(1000)Message(Message { text: Text { en: "", zh"#),
         ] {
             assert!(headline.contains(r#"Kernel("long")"#) && headline.contains(part), "{headline}");

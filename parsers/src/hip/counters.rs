@@ -118,6 +118,8 @@ fn metrics(counters: &[(&str, f64)], ns: Option<f64>) -> Vec<(Metric, f64)> {
     let all = [
         (Metric::L2Hit, of("L2CacheHit").or_else(hits)),
         (Metric::Occupancy, of("OccupancyPercent")),
+        (Metric::VectorBusy, of("VALUBusy")),
+        (Metric::LoadStoreBusy, of("MemUnitBusy")),
         (Metric::DramBytesPerSecond, bytes.and_then(per_second)),
         (Metric::DramReadBytesPerSecond, bytes.is_none().then(read).flatten().and_then(per_second)),
     ];
@@ -218,6 +220,8 @@ mod tests {
         let told = [("L2CacheHit", 12.5), ("FETCH_SIZE", 1.0), ("WRITE_SIZE", 1.0)];
         assert_eq!(metrics(&told, Some(2_048.0)), [(Metric::L2Hit, 12.5), (Metric::DramBytesPerSecond, 1e9)]);
         assert_eq!(metrics(&told, None), [(Metric::L2Hit, 12.5)]);
+        let busy = [("MemUnitBusy", 99.75), ("VALUBusy", 11.0)];
+        assert_eq!(metrics(&busy, None), [(Metric::VectorBusy, 11.0), (Metric::LoadStoreBusy, 99.75)]);
         // Nobody counted what was written: only the reads have a rate.
         assert_eq!(metrics(&[("FETCH_SIZE", 2.0)], Some(2_048.0)), [(Metric::DramReadBytesPerSecond, 1e9)]);
         assert_eq!(metrics(&[("TCC_HIT_sum", 0.0), ("TCC_MISS_sum", 0.0)], Some(1.0)), []);

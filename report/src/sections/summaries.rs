@@ -107,6 +107,8 @@ fn measurements(page: &mut Page<'_>, rows: &[Summary]) {
         (Metric::L2Hit, Text::new("L2 hits", "L2 命中")),
         (Metric::Occupancy, Text::new("occupancy", "占用率")),
         (Metric::Scalar, Text::new("scalar unit", "标量单元")),
+        (Metric::VectorBusy, Text::new("vector units busy", "向量单元忙")),
+        (Metric::LoadStoreBusy, Text::new("load and store units busy", "访存单元忙")),
     ];
     // No profiler and no chip tells of all of them.
     let told = |metric: Metric| rows.iter().any(|row| row.metrics.iter().any(|(known, _)| *known == metric));
