@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     bucket::CopyDir,
-    forward_calls, loading, passes,
+    forward_calls, loading, passes, sampled,
     timeline::{DeviceOp, OpKind, Timeline},
 };
 use crate::platform::{CanonicalOp, HostCall, Packs, StepLabel};
@@ -97,6 +97,8 @@ pub struct Mark {
     pub host: Option<Span>,
 }
 
+/// Operations between sampling and the copy of its result: casts, gathers, a stack of results.
+const LOOK_BACK: usize = 8;
 /// Fewest occurrences that make a rhythm.
 const MIN_MARKS: usize = 3;
 
@@ -270,8 +272,6 @@ fn launches_by_time(timeline: &Timeline) -> Vec<(Ns, usize)> {
 
 /// The end of a blocking copy to the host that follows a sampling operation is where the host learns the token.
 fn token_readbacks(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
-    /// Operations between sampling and the copy of its result: casts, gathers, a stack of results.
-    const LOOK_BACK: usize = 8;
     let launched = launches_by_time(timeline);
     let mut marks = Vec::new();
     for (i, op) in timeline.ops.iter().enumerate() {
@@ -280,8 +280,10 @@ fn token_readbacks(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Ma
         }
         let Some(call) = timeline.call(op) else { continue };
         let Some(known) = boundary_of(timeline, op) else { continue };
-        let mut before = timeline.ops.get(..i).unwrap_or(&[]).iter().rev().take(LOOK_BACK);
-        if !before.any(|b| b.op == CanonicalOp::Sample) {
+        let before = timeline.ops.get(..i).unwrap_or(&[]).iter().rev().take(LOOK_BACK);
+        let mut since =
+            before.map(|b| (b, trace.strings.get(b.name))).take_while(|(_, name)| !sampled::counts_uniques(name));
+        if !since.any(|(b, name)| b.op == CanonicalOp::Sample && !sampled::is_of_integers(name)) {
             continue;
         }
         let next = launched.partition_point(|(t, _)| *t < known.max(call.end));
@@ -385,7 +387,11 @@ fn equal_passes(trace: &Trace, timeline: &Timeline, process: ProcessId) -> Optio
 fn sampling(trace: &Trace, timeline: &Timeline) -> Option<(Anchor, Vec<Mark>)> {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, op) in timeline.ops.iter().enumerate().filter(|(_, op)| op.op == CanonicalOp::Sample) {
-        by_name.entry(trace.strings.get(op.name)).or_default().push(i);
+        let name = trace.strings.get(op.name);
+        let next = || timeline.ops.get(i + 1..).unwrap_or(&[]).iter().take(LOOK_BACK);
+        if !sampled::is_of_integers(name) && !next().any(|op| sampled::counts_uniques(trace.strings.get(op.name))) {
+            by_name.entry(name).or_default().push(i);
+        }
     }
     let (name, occurrences) =
         by_name.into_iter().filter(|(_, o)| o.len() >= MIN_MARKS).min_by_key(|(name, o)| (o.len(), *name))?;

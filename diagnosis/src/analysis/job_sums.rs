@@ -29,6 +29,11 @@ impl RankTotal {
         ns.checked_div(i64::try_from(*steps).ok()?)
     }
 
+    /// Mean time of a step, ns.
+    pub fn step(&self) -> Option<Ns> {
+        self.own()?.checked_add(self.mean(StepPart::ExposedCommunication)?)
+    }
+
     /// Mean time of a step in which the rank does not communicate, or computes meanwhile, ns.
     pub fn own(&self) -> Option<Ns> {
         self.mean(StepPart::Computing)?.checked_add(self.mean(StepPart::Free)?)
@@ -88,6 +93,17 @@ impl SlowestLink {
     pub const EVEN: f64 = 1.5;
 }
 
+/// What the ranks of a stage wait for the others in a step: means over them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bubble {
+    /// The stage.
+    pub stage: u32,
+    /// Time in which they wait for what another stage sends, ns per step.
+    pub wait: Ns,
+    /// Their step, ns.
+    pub step: Ns,
+}
+
 /// All that is said of the job.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct JobTotals {
@@ -134,6 +150,19 @@ impl JobTotals {
         links.sort_by_key(|link| std::cmp::Reverse(link.bytes));
         let ranks: Vec<RankTotal> = ranks.into_values().collect();
         Self { slowest_ranks: slowest_ranks(&ranks), slowest_links: slowest_links(&links), ranks, links }
+    }
+
+    /// The stage that waits longest for another one; `None` where none waits.
+    pub fn longest_bubble(&self) -> Option<Bubble> {
+        let of_stage = |ranks: &[RankTotal]| {
+            let bubbles = ranks.iter().filter_map(|rank| rank.mean(StepPart::Bubble).zip(rank.step()));
+            let (wait, step, n) = bubbles.fold((0, 0, 0), |(wait, step, n): (Ns, Ns, i64), (a, b)| {
+                (wait.saturating_add(a), step.saturating_add(b), n + 1)
+            });
+            Some(Bubble { stage: ranks.first()?.stage?, wait: wait.checked_div(n)?, step: step.checked_div(n)? })
+        };
+        let stages = self.ranks.chunk_by(|a, b| a.stage == b.stage).filter_map(of_stage);
+        stages.filter(|bubble| bubble.wait > 0).max_by_key(|bubble| bubble.wait)
     }
 
     /// Of the time of all steps of all ranks, ns, the part in which a rank communicated and did not compute, ns.
@@ -223,6 +252,20 @@ mod tests {
         let slowest = SlowestRank { rank: 1, stage: Some(0), own: 80, least: 71, ranks: 2 };
         assert_eq!((found.slowest_ranks, found.ranks.len()), (vec![slowest], 3));
         assert_eq!(found.ranks[0].parts[&StepPart::Computing], (102, 2));
+    }
+
+    #[test]
+    fn the_stage_that_waits_longest_for_another_is_found() {
+        let mut found = totals(
+            &[(0, Some(0), [50, 50, 0]), (1, Some(1), [50, 45, 5]), (2, Some(1), [30, 75, 15]), (3, None, [1, 99, 0])],
+            &[],
+        );
+        assert_eq!(found.longest_bubble(), None, "nobody says it");
+        for (rank, bubble) in [(0, 0), (1, 40), (2, 60), (3, 90)] {
+            let total = found.ranks.iter_mut().find(|total| total.rank == rank).unwrap();
+            total.parts.insert(StepPart::Bubble, (bubble, 1));
+        }
+        assert_eq!(found.longest_bubble(), Some(Bubble { stage: 1, wait: 50, step: 110 }));
     }
 
     #[test]

@@ -82,6 +82,7 @@ pub mod period;
 pub mod pipeline;
 pub mod replay;
 mod routed;
+mod sampled;
 pub mod scheduler;
 mod segments;
 pub mod sequences;

@@ -35,17 +35,42 @@ fn of_job(totals: &JobTotals) -> Message {
             [("link", link)],
         );
     };
-    Message::new(
+    let bubble = bubble(totals);
+    let text = if bubble.is_some() {
+        Text::new(
+            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides{bubble}. What it waited for besides does not follow from a sum, so no layer can be blamed.{link}",
+            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信{bubble}。总和不能说明其余部分在等什么，因此无法判定瓶颈层。{link}",
+        )
+    } else {
         Text::new(
             "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. What it waited for does not follow from a sum, so no layer can be blamed.{link}",
             "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。总和不能说明它在等什么，因此无法判定瓶颈层。{link}",
-        ),
+        )
+    };
+    Message::new(
+        text,
         [
             ("n", Value::Count(totals.ranks.len() as u64)),
             ("share", Value::Share(exposed as f64 / all as f64)),
+            ("bubble", bubble.unwrap_or(Value::Text(Text::new("", "")))),
             ("link", link),
         ],
     )
+}
+
+/// The stage that waits longest for what another one sends, as the end of a sentence on communication.
+pub(super) fn bubble(totals: &JobTotals) -> Option<Value> {
+    const TEXT: Text = Text::new(
+        "; the ranks of stage {stage} wait for what another stage of the pipeline sends for {wait} of each step of {step}",
+        "；stage {stage} 的各 rank 每步 {step} 中有 {wait} 在等流水线其他 stage 的数据",
+    );
+    let bubble = totals.longest_bubble()?;
+    let args = [
+        ("stage", Value::Count(u64::from(bubble.stage))),
+        ("wait", Value::Ns(bubble.wait)),
+        ("step", Value::Ns(bubble.step)),
+    ];
+    Some(Message::new(TEXT, args).within())
 }
 
 /// Of the transports with comparable links the one whose slowest is furthest behind the middle one.

@@ -131,7 +131,7 @@ type Expected = (&'static str, Stage, Option<u32>, Option<u32>, Option<u32>, Opt
 #[test]
 fn step_annotations_of_every_engine() {
     use Stage::{Decode, Mixed, Prefill, Train, Unknown};
-    let cases: [(&str, Expected); 18] = [
+    let cases: [(&str, Expected); 19] = [
         (
             "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)",
             ("vllm", Decode, Some(0), Some(0), Some(32), Some(55086), None),
@@ -155,7 +155,8 @@ fn step_annotations_of_every_engine() {
         ("Decode", ("generic", Decode, None, None, None, None, None)),
         ("## prefill ##", ("generic", Prefill, None, None, None, None, None)),
         ("ProfilerStep#1009", ("torch", Unknown, None, None, None, None, Some(1009))),
-        ("Optimizer.step#AdamW.step", ("torch", Train, None, None, None, None, None)),
+        ("token_17_processing", ("generic", Decode, None, None, None, None, Some(17))),
+        ("Optimizer.step#AdamW.step", ("torch_optimizer", Train, None, None, None, None, None)),
         ("[pl][profile]run_training_batch", ("lightning", Train, None, None, None, None, None)),
         ("train_step 7", ("generic", Train, None, None, None, None, Some(7))),
         // Digits beyond any count are absent, not wrong.
@@ -232,9 +233,9 @@ fn cards_by_format_and_vendor() {
 #[test]
 fn every_rule_with_a_finding_has_advice_in_both_languages() {
     for rule in [
-        "OP-03", "OP-05", "OP-07", "OP-08", "OP-14", "RT-01", "RT-03", "RT-05", "RT-08", "RT-09", "RT-10", "RT-11",
-        "RT-12", "RT-14", "RT-15", "RT-18", "RT-22", "RT-23", "RT-24", "RT-25", "RT-26", "CM-06", "CM-11", "CP-04",
-        "CP-05", "CP-07", "CP-08",
+        "OP-03", "OP-05", "OP-07", "OP-08", "OP-14", "OP-23", "OP-24", "RT-01", "RT-03", "RT-05", "RT-08", "RT-09",
+        "RT-10", "RT-11", "RT-12", "RT-14", "RT-15", "RT-18", "RT-22", "RT-23", "RT-24", "RT-25", "RT-26", "CM-06",
+        "CM-11", "CP-04", "CP-05", "CP-07", "CP-08",
     ] {
         for vendor in [None, Some("nvidia"), Some("ascend"), Some("amd"), Some("unheard")] {
             let remedies = PACKS.remedies(rule, vendor);

@@ -80,7 +80,11 @@ fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {
     };
     let mut out = Inlines::evidence(row.slices.iter().take(1).copied().collect(), name(owner));
     if row.wraps {
-        out.push(page.aside(page.get(Text::new("nothing narrower recorded", "无更具体的记录"))));
+        out.push(page.aside(page.get(if row.children.is_empty() {
+            Text::new("nothing narrower recorded", "无更具体的记录")
+        } else {
+            Text::new("nothing inside it has half of the gap", "其内没有占到间隙一半的记录")
+        })));
     }
     if !row.around.is_empty() {
         let around = Inlines::joined(row.around.iter().map(name), " ← ");

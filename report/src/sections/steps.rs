@@ -79,7 +79,9 @@ fn who(page: &Page<'_>, ranks: &[&RankPart]) -> Inlines {
 fn found(page: &mut Page<'_>, rank: &RankPart) {
     let name = match rank.anchor.kind {
         AnchorKind::WholeCapture | AnchorKind::Log => Inlines::new(),
-        AnchorKind::UserRange if matches!(&*rank.anchor.name, "torch" | "generic") => Inlines::new(),
+        AnchorKind::UserRange if matches!(&*rank.anchor.name, "torch" | "torch_optimizer" | "generic") => {
+            Inlines::new()
+        }
         _ => page.join([Inlines::new(), Inlines::name(&kernel_name::short(&rank.anchor.name))]),
     };
     let mark = page.get(Text::new("What marks a step", "步的标志"));

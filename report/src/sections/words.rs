@@ -79,6 +79,9 @@ pub(super) fn level(level: Option<Level>) -> Text {
 /// What marks a step; `by` is who draws the mark.
 pub(super) fn anchor(kind: AnchorKind, by: &str) -> Text {
     match kind {
+        AnchorKind::UserRange if by == "torch_optimizer" => {
+            Text::new("the steps of an optimizer, `Optimizer.step`", "优化器的步 `Optimizer.step`")
+        }
         AnchorKind::UserRange if by == "torch" => {
             Text::new("the mark of the profiler's own schedule, `ProfilerStep`", "剖析器自身调度的标记 `ProfilerStep`")
         }

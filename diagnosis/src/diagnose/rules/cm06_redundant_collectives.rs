@@ -21,8 +21,9 @@ use crate::{
 const DENSE: usize = 2;
 /// With experts: those, and dispatch and combine.
 const EXPERTS: usize = 4;
-/// Once per step: the embedding and the logits.
-const ONCE: usize = 2;
+/// Once per step: the embedding and the logits, or in place of the logits the three of a loss over a divided vocabulary (largest
+/// logit, the target's logit, sum of exponentials: Megatron-LM, `tensor_parallel/cross_entropy.py`).
+const ONCE: usize = 4;
 
 /// The rule.
 pub struct RedundantCollectives;
@@ -40,12 +41,12 @@ static DOC: Doc = Doc {
         "解码步的集合通信几乎全是时延；每多一次，每层每个 token 都要付出。",
     ),
     trigger: Text::new(
-        "Collectives per step above 2 per layer (4 with experts) plus 2, and the exposed time of as many average collectives as are too many at least 1 % of the mean step.",
-        "每步集合通信次数超过每层 2 次（含专家时 4 次）再加 2 次，且超出次数乘以平均暴露时间至少占平均步时的 1%。",
+        "Collectives per step above 2 per layer (4 with experts) plus 4, and the exposed time of as many average collectives as are too many at least 1 % of the mean step.",
+        "每步集合通信次数超过每层 2 次（含专家时 4 次）再加 4 次，且超出次数乘以平均暴露时间至少占平均步时的 1%。",
     ),
     source: Text::new(
-        "Structural: tensor parallelism reduces after attention and after the MLP, expert parallelism dispatches and combines; embedding and logits add one each.",
-        "结构性判据：张量并行在注意力与 MLP 之后各规约一次，专家并行有分发与合并；嵌入与 logits 各一次。",
+        "Structural: tensor parallelism reduces after attention and after the MLP, expert parallelism dispatches and combines; embedding and logits add one each, or the embedding one and a loss over a divided vocabulary three (Megatron-LM).",
+        "结构性判据：张量并行在注意力与 MLP 之后各规约一次，专家并行有分发与合并；嵌入与 logits 各一次；或嵌入一次，切分词表上的损失三次（Megatron-LM）。",
     ),
     guards: Text::new(
         "A layer has at most one attention kernel, so there are at least as many layers as those. A reduce-scatter and an all-gather count as one (sequence parallelism), sends and receives do not count. Training is not judged: its plans divide weights and gradients too. Without a layer structure found in the step the rule abstains.",
@@ -98,8 +99,8 @@ impl Rule for RedundantCollectives {
             let (count, plan) = (collectives(cx, rank, step), plan(step));
             let trigger = Trigger {
                 formula: Text::new(
-                    "collectives per step / (collectives per layer of the plan x layers + 2)",
-                    "每步集合通信次数 /（方案每层次数 × 层数 + 2）",
+                    "collectives per step / (collectives per layer of the plan x layers + 4)",
+                    "每步集合通信次数 /（方案每层次数 × 层数 + 4）",
                 ),
                 value: count as f64 / plan as f64,
                 threshold: 1.0,

@@ -48,6 +48,8 @@ mod op19_few_blocks;
 mod op20_older_kernel;
 mod op21_scalar_bound;
 mod op22_no_matrix_units;
+mod op23_expanded_weights;
+mod op24_gathered_cache;
 mod rt01_no_graph;
 mod rt02_partial_graph;
 mod rt03_piecewise_graph;
@@ -116,6 +118,8 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &op20_older_kernel::OlderKernel,
     &op21_scalar_bound::ScalarBound,
     &op22_no_matrix_units::NoMatrixUnits,
+    &op23_expanded_weights::ExpandedWeights,
+    &op24_gathered_cache::GatheredCache,
     &rt01_no_graph::NoGraph,
     &rt02_partial_graph::PartialGraph,
     &rt03_piecewise_graph::PiecewiseGraph,

@@ -25,6 +25,11 @@ const BY_LONGEST: Text = Text::new(
     "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: longest kernel / 0.85).",
     "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：最长内核 / 0.85）。",
 );
+/// What is said where attention gathers what it reads.
+const BY_READING: Text = Text::new(
+    "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: a fused attention reads the gathered cache once, in place; others take their longest kernel / 0.85).",
+    "{class} 每步有 {count} 个复合算子未融合（{kinds}）；融合内核约可省 {saved}，步时 {step}（{share}；模型：融合注意力就地读一遍被聚拢的缓存；其余按最长内核 / 0.85）。",
+);
 /// What is said where the arithmetic of the fused operation is known.
 const BY_ARITHMETIC: Text = Text::new(
     "{count} composites per step of {class} run unfused ({kinds}); fused kernels would save about {saved} of {step} ({share}; modelled: the arithmetic of the products at {reached} of the best rate that products of this capture reach).",
@@ -104,7 +109,11 @@ impl Rule for UnfusedComposite {
             let kinds = tally(of(step));
             let computed = of(step).iter().filter_map(|c| c.computed).reduce(f64::min);
             let claim = Message::new(
-                if computed.is_some() { BY_ARITHMETIC } else { BY_LONGEST },
+                match computed {
+                    Some(_) => BY_ARITHMETIC,
+                    None if of(step).iter().any(|c| c.reads) => BY_READING,
+                    None => BY_LONGEST,
+                },
                 [
                     ("count", Value::Count(of(step).len() as u64)),
                     ("class", Value::Raw(class.key.clone())),

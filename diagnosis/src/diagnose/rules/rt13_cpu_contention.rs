@@ -120,6 +120,16 @@ fn off_cpu(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             Text::new("the host was busy", "主机在忙"),
             Text::new("the operating system recorded that the thread did not run", "操作系统记录显示该线程未在运行"),
         ))
+        .against(Competing::open(
+            Text::new(
+                "the thread gave the processor up: it waits for a lock, a file or another thread",
+                "线程主动让出处理器：在等锁、文件或其他线程",
+            ),
+            Text::new(
+                "the code around the pauses and the thread's state when it is taken off decide",
+                "停顿处的代码与线程被换下时的状态可以判定",
+            ),
+        ))
         .gated(cost.most)
 }
 

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     exposed::{Exposed, Saying},
+    first_use::FirstUses,
     gate::Cost,
     owned::{self, Owned},
     reading,
@@ -29,6 +30,9 @@ const OF_IDLE: f64 = 1.0 / 3.0;
 const OF_STEP: f64 = 0.10;
 /// Share of the owner's time from which another rule speaks of it; own value, that of all rules that claim the same time.
 const CLAIMED: f64 = 0.5;
+
+/// Shortest pause that operators own together, ns; own value, that of RT-25.
+const TOGETHER: i64 = 100_000;
 
 /// The rule.
 pub struct HostCode;
@@ -54,8 +58,8 @@ static DOC: Doc = Doc {
     ),
     source: Text::new("A third, 10 % and half: own values.", "三分之一、10% 与一半：自定值。"),
     guards: Text::new(
-        "Records that span the whole step own nothing. Of a start-up, in which code is compiled or loaded for the first time, nothing counts. The estimate is a bound: nothing says how much of the code is needed.",
-        "跨越整步的记录不作归属。首次编译或加载代码的启动阶段不计入。估计只是上界：没有信息说明这些代码有多少是必需的。",
+        "Records that span the whole step own nothing; the framework operators inside such a record own a pause of 0.1 ms and more together, where none of them has half of it. Of a start-up, in which code is compiled or loaded for the first time, nothing counts. The estimate is a bound: nothing says how much of the code is needed.",
+        "跨越整步的记录不作归属；若其内没有任一框架算子占停顿的一半，0.1 ms 及以上的停顿由这些算子共同归属。首次编译或加载代码的启动阶段不计入。估计只是上界：没有信息说明这些代码有多少是必需的。",
     ),
     verify: Text::new(
         "Shorten or move the named code and record again: its group of idle time shrinks.",
@@ -79,9 +83,11 @@ impl Rule for HostCode {
 }
 
 fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) -> Option<Finding> {
-    let name = largest(cx, rank, class)?;
+    // What is slow only because it is the first of its kind is gone in the next run, whatever the code around it does.
+    let first = FirstUses::of(rank, class);
+    let most = largest(cx, rank, class, &first)?;
     let own = Owned::of(rank, rank.steady_steps(class), |gap, owner, bucket, part| {
-        (doing(cx, rank, gap, owner, bucket) == Some(name)).then_some(part)
+        (doing(cx, rank, gap, owner, bucket) == Some(most) && !first.cover(part)).then_some(part)
     });
     let idle = class.sum(|bucket| bucket.is_idle());
     let share = own.total as f64 / class.total.max(1) as f64;
@@ -94,15 +100,24 @@ fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) ->
     if own.share_in(&reading::merged(spans)) >= CLAIMED {
         return None;
     }
-    let spoken = owned::spoken(cx, rank, name, own.total);
+    let spoken = match most {
+        Doing::Record(name) => owned::spoken(cx, rank, name, own.total),
+        Doing::Operators => owned::together(cx, rank, own.total, TOGETHER)?,
+    };
     let per_step = own.per_step(class);
     let cost = Cost { per_step, share, most: Confidence::Medium };
     let saying = Saying {
         formula: Text::new("idle time of one owner / mean step", "单一归属者的空闲 / 平均步时"),
-        claim: Text::new(
-            "In {class} the device is idle for {idle} of {mean} ({share}) while the host runs {owner}.",
-            "{class} 中主机执行 {owner} 时设备空闲 {idle}，平均步时 {mean}（{share}）。",
-        ),
+        claim: match most {
+            Doing::Record(_) => Text::new(
+                "In {class} the device is idle for {idle} of {mean} ({share}) while the host runs {owner}.",
+                "{class} 中主机执行 {owner} 时设备空闲 {idle}，平均步时 {mean}（{share}）。",
+            ),
+            Doing::Operators => Text::new(
+                "In {class} the device is idle for {idle} of {mean} ({share}) while the host runs framework operators, most of all {owner}, none of which has half of a pause.",
+                "{class} 中主机执行一串框架算子（以 {owner} 为主，均未占到停顿的一半）时设备空闲 {idle}，平均步时 {mean}（{share}）。",
+            ),
+        },
         more: vec![
             ("owner", Value::Raw(spoken.place.clone())),
             ("mean", Value::Ns(class.total / class.steady.max(1) as i64)),
@@ -140,24 +155,41 @@ fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) ->
         .gated(cost.most)
 }
 
-/// What the host does in a part of a gap: the owner of its own code, or a launch call that takes long by itself.
-fn doing(cx: &Context<'_>, rank: &Rank, gap: &Gap, owner: Option<&Owner>, bucket: Bucket) -> Option<StringId> {
+/// What the host does in a part of a gap.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Doing {
+    /// The owner of its own code, or a launch call that takes long by itself.
+    Record(StringId),
+    /// Several framework operators of which none has half of the gap, in a record that spans the step.
+    Operators,
+}
+
+fn doing(cx: &Context<'_>, rank: &Rank, gap: &Gap, owner: Option<&Owner>, bucket: Bucket) -> Option<Doing> {
     if matches!(bucket, Bucket::LaunchApi | Bucket::GraphLaunch) && gap.span.len() >= reading::LONG {
-        return Some(rank.timeline.call(reading::owner(rank, gap)?)?.name);
+        return Some(Doing::Record(rank.timeline.call(reading::owner(rank, gap)?)?.name));
     }
-    owner.filter(|owner| owned::is_code(cx, bucket) && !owner.wraps).map(|owner| owner.name)
+    let owner = owner.filter(|_| owned::is_code(cx, bucket))?;
+    let of_framework = || gap.parts.iter().filter(|(bucket, _)| reading::is_host(cx.analysis, *bucket, "framework"));
+    let operators = || owner.ns >= TOGETHER && 2 * of_framework().map(|(_, part)| part.len()).sum::<i64>() >= owner.ns;
+    match owner.wraps {
+        false => Some(Doing::Record(owner.name)),
+        true => operators().then_some(Doing::Operators),
+    }
 }
 
 /// The owner of the most idle time of the steps that count.
-fn largest(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<StringId> {
-    let mut names: FxHashMap<StringId, i64> = FxHashMap::default();
+fn largest(cx: &Context<'_>, rank: &Rank, class: &Class, first: &FirstUses<'_>) -> Option<Doing> {
+    let mut names: FxHashMap<Doing, i64> = FxHashMap::default();
     for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
-        for (bucket, part) in &gap.parts {
+        for (bucket, part) in gap.parts.iter().filter(|(_, part)| !first.cover(*part)) {
             if let Some(name) = doing(cx, rank, gap, rank.owner_of(gap), *bucket) {
                 *names.entry(name).or_default() += part.len();
             }
         }
     }
-    let text = |name: StringId| cx.trace.strings.get(name);
-    names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name)))).map(|(name, _)| name)
+    let text = |of: Doing| match of {
+        Doing::Record(name) => cx.trace.strings.get(name),
+        Doing::Operators => "",
+    };
+    names.into_iter().max_by_key(|(of, ns)| (*ns, std::cmp::Reverse(text(*of)))).map(|(of, _)| of)
 }

@@ -7,7 +7,7 @@ use model::{Ns, SliceId};
 
 use super::{gate::recurring, reading};
 use crate::{
-    analysis::{Class, Confidence, DeviceOp, Edit, Rank, Step, attribution::Exclusive},
+    analysis::{Class, Confidence, DeviceOp, Edit, OpKind, Rank, Step, attribution::Exclusive},
     diagnose::{
         Competing, Evidence, Finding, Intervention, Trigger,
         estimate::LEAST_GAIN,
@@ -48,6 +48,32 @@ impl Part {
     pub fn saved(&self) -> Ns {
         (self.dur - self.to.unwrap_or(0)).clamp(0, self.busy)
     }
+}
+
+/// Operations of a step that `is` takes and that prepare the next other operation of their queue, which `serves` takes; in
+/// order of time.
+pub fn before(
+    rank: &Rank,
+    step: &Step,
+    is: impl Fn(&DeviceOp) -> bool,
+    serves: impl Fn(&DeviceOp) -> bool,
+) -> Vec<Part> {
+    let computes = |op: &DeviceOp| op.kind == OpKind::Compute;
+    let ops: Vec<_> = reading::accounted(rank, step).collect();
+    // The next operation of the same queue that is none of them, from the last one backwards.
+    let mut next: Vec<Option<&DeviceOp>> = vec![None; rank.timeline.queues.len()];
+    let mut out = Vec::new();
+    for part in ops.into_iter().rev() {
+        let (_, op, _) = part;
+        let Some(after) = next.get_mut(op.queue as usize) else { continue };
+        match (computes(op) && is(op), *after) {
+            (true, Some(other)) if computes(other) && serves(other) => out.push(Part::gone(part)),
+            (true, _) => {}
+            (false, _) => *after = Some(op),
+        }
+    }
+    out.reverse();
+    out
 }
 
 /// What a rule says of its kind of operations.

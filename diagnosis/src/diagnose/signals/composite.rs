@@ -1,7 +1,8 @@
 //! Composites: sequences of elementary operations for which one fused kernel exists everywhere.
 
 use super::fine_op::FineOp::{
-    self, Add, Cat, Copy, Div, Dropout, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax, SoftmaxGrad,
+    self, Add, Cat, Copy, Div, Dropout, Gather, Mask, Matmul, Mean, Mul, Neg, Pow, Rsqrt, Sigmoid, Silu, Softmax,
+    SoftmaxGrad,
 };
 
 /// Longest composite, in kernels (fusion estimator of TraceLens).
@@ -28,6 +29,8 @@ struct Pattern {
     elements: &'static [Element],
 }
 
+/// Products of queries and keys, softmax, product with the values.
+pub const ATTENTION: &str = "attention";
 /// Backward pass of an attention: products of the values' and the scores' gradients, then of the queries' and the keys'.
 pub const ATTENTION_BACKWARD: &str = "attention backward";
 
@@ -61,18 +64,21 @@ const PATTERNS: &[Pattern] = &[
             up_to(2, &[Copy, Mul]),
         ],
     },
-    Pattern { name: "swiglu", elements: &[one(&[Silu]), up_to(2, &[Copy]), one(&[Mul])] },
+    Pattern { name: "swiglu", elements: &[up_to(1, &[Copy]), one(&[Silu]), up_to(2, &[Copy]), one(&[Mul])] },
     Pattern { name: "swiglu", elements: &[one(&[Sigmoid]), one(&[Mul]), up_to(2, &[Copy]), one(&[Mul])] },
     Pattern { name: "rope", elements: &ROPE },
     Pattern {
-        name: "attention",
+        name: ATTENTION,
         elements: &[
+            // A fused kernel reads the cache where it lies, and the heads of a group once.
+            up_to(2, &[Gather]),
+            up_to(2, &[Copy]),
             one(&[Matmul]),
             up_to(1, &[Mul, Div]),
             up_to(2, &[Add, Mask]),
             up_to(1, &[Copy]),
             one(&[Softmax]),
-            up_to(3, &[Copy, Dropout]),
+            up_to(3, &[Copy, Dropout, Gather]),
             one(&[Matmul]),
         ],
     },
@@ -174,6 +180,15 @@ mod tests {
         assert_eq!(names(&[Matmul, SoftmaxGrad, Matmul]), [], "a classifier's");
     }
 
+    /// Of a third of a step in attention from a gathered cache, the gathers were left out and the repeated heads were layout conversions.
+    #[test]
+    fn what_a_fused_attention_reads_in_place_belongs_to_it() {
+        let layer = [Gather, Gather, Copy, Copy, Matmul, Mul, Add, Softmax, Matmul, Matmul];
+        assert_eq!(names(&layer), [(ATTENTION, 0, 9)]);
+        assert_eq!(names(&[Gather, Copy, Matmul, Matmul]), []);
+        assert_eq!(names(&[Copy, Silu, Copy, Mul]), [("swiglu", 0, 4)]);
+    }
+
     #[test]
     fn near_misses_are_no_composites() {
         assert_eq!(names(&[Pow, Mean, Mul, Rsqrt]), []);
@@ -186,10 +201,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn matches_are_in_order_disjoint_and_bounded(
-            codes in proptest::collection::vec(0usize..18, 0..200),
+            codes in proptest::collection::vec(0usize..19, 0..200),
         ) {
-            const OPS: [FineOp; 18] = [Matmul, Add, FineOp::Sub, Mul, Div, Pow, Mean, Rsqrt, Neg, Cat, Copy, Silu, Sigmoid,
-                Softmax, SoftmaxGrad, Dropout, Mask, FineOp::Other];
+            const OPS: [FineOp; 19] = [Matmul, Add, FineOp::Sub, Mul, Div, Pow, Mean, Rsqrt, Neg, Cat, Copy, Silu, Sigmoid,
+                Softmax, SoftmaxGrad, Dropout, Mask, Gather, FineOp::Other];
             let sequence: Vec<FineOp> = codes.into_iter().map(|i| OPS[i]).collect();
             let mut end = 0;
             for m in find(&sequence) {

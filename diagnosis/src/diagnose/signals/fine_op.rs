@@ -25,6 +25,8 @@ pub enum FineOp {
     SoftmaxGrad,
     Dropout,
     Mask,
+    /// Rows picked by an index: of a paged cache, those of each sequence, one behind the other.
+    Gather,
     /// Anything else, fused kernels included: it ends a composite.
     Other,
 }
@@ -57,6 +59,9 @@ const FRAGMENTS: &[(&str, FineOp)] = &[
     ("copy_kernel", FineOp::Copy),
 ];
 
+/// Fragments of names of kernels that pick rows: torch's gathers and index_select, CANN's GatherV2.
+const GATHERS: [&str; 3] = ["gather", "indexselect", "index_select"];
+
 /// Words that are an operation when a whole part of the name equals them (`aclnnMul_MulAiCore_Mul`, `triton_poi_fused_mul_3`).
 const WORDS: &[(&str, FineOp)] = &[
     ("add", FineOp::Add),
@@ -87,12 +92,23 @@ const WORDS: &[(&str, FineOp)] = &[
     ("where", FineOp::Mask),
 ];
 
+/// Whether a kernel that indexes picks rows, by its name.
+pub fn is_gather(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    // torch scatters and gathers by one template, of which the first argument says which.
+    let scatters = name.contains("scatter") && !name.contains("internal_kernel<false");
+    !scatters && GATHERS.iter().any(|fragment| name.contains(fragment))
+}
+
 /// The elementary operation of a device kernel by its name and canonical operator.
 pub fn fine_op(name: &str, op: CanonicalOp) -> FineOp {
     if op.class() == OpClass::Matrix && op != CanonicalOp::Conv {
         return FineOp::Matmul;
     }
     let name = name.to_ascii_lowercase();
+    if op == CanonicalOp::Index && is_gather(&name) {
+        return FineOp::Gather;
+    }
     if let Some(fused) = name.strip_prefix("triton_") {
         return inductor(fused);
     }

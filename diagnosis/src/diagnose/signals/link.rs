@@ -157,6 +157,12 @@ impl Link {
         self.protocols.iter().find(|protocol| protocol.name == name).map(|protocol| self.time(message, *protocol))
     }
 
+    /// The shortest start of any protocol for a collective of so many ranks, ns: what it takes without a byte.
+    pub fn least_start(&self, what: Collective, ranks: u32) -> f64 {
+        let starts = self.protocols.iter().map(|protocol| protocol.base + what.hops(ranks) * protocol.hop);
+        starts.fold(f64::INFINITY, f64::min)
+    }
+
     /// Part of the least time that is no transfer, in 0..=1.
     pub fn latency(&self, message: Message) -> f64 {
         self.best(message).map_or(0.0, |(ns, protocol)| Self::start(message, protocol) / ns.max(1.0))

@@ -5,9 +5,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{change, reading};
 use crate::{
-    analysis::{Bucket, Class, Edit, Owner, Rank, Step, idle::Gap, owners::short},
+    analysis::{
+        Bucket, Class, Edit, Owner, Rank, Step,
+        idle::Gap,
+        owners::{Group, short},
+    },
     diagnose::{Context, Intervention},
 };
+
+/// Tenths of an owner's time that the group with most of it has where that group speaks for all of them; own value.
+const NEARLY_ALL: Ns = 8;
 
 /// Activities that turn what arrives into what the model takes: data loading, tokenizing, decoding and scaling of images and
 /// sound.
@@ -108,14 +115,38 @@ impl Owned {
 /// How an owner is called.
 pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
     let text = |name: StringId| short(cx.trace.strings.get(name));
-    let group = rank.owners.groups.iter().find(|group| group.owner == Some(name));
-    let around = group.map_or(&[][..], |group| &group.around).iter().take(2).map(|name| text(*name));
+    let groups = || rank.owners.groups.iter().filter(|group| group.owner == Some(name));
+    let group = groups().next();
+    // What stands around the largest group is said of all only where it stands around nearly all.
+    let time = |of: &Group| groups().filter(|group| group.around == of.around).map(|group| group.ns).sum::<Ns>();
+    let nearly_all = |of: &&Group| time(of).saturating_mul(10) >= ns.saturating_mul(NEARLY_ALL);
+    let around = group.filter(nearly_all).map_or(&[][..], |group| &group.around).iter().take(2).map(|name| text(*name));
     let place: Vec<String> = std::iter::once(text(name)).chain(around).collect();
     let children = group.map_or(&[][..], |group| &group.children).iter();
     let gaps = group.map_or(1, |group| group.count.max(1));
     let children: Vec<String> =
         children.map(|(name, count, _)| format!("{} × {}", (count / gaps).max(1), text(*name))).collect();
     Spoken { place: place.join(" ← "), children: children.join(", "), ns }
+}
+
+/// Operators that are named of many.
+const NAMED: usize = 3;
+
+/// How the operators that own pauses of `least` and more together are called: those with the most time; `None` where none was
+/// recorded.
+pub fn together(cx: &Context<'_>, rank: &Rank, ns: Ns, least: Ns) -> Option<Spoken> {
+    let mut sums: FxHashMap<StringId, Ns> = FxHashMap::default();
+    let of_framework = |group: &&Group| reading::is_host(cx.analysis, group.bucket, "framework");
+    let long = |group: &&Group| group.wraps && group.ns >= least.saturating_mul(group.count as Ns);
+    let groups = rank.owners.groups.iter().filter(of_framework).filter(long);
+    for (name, _, ns) in groups.flat_map(|group| &group.children) {
+        *sums.entry(*name).or_default() += ns;
+    }
+    let text = |name: StringId| cx.trace.strings.get(name);
+    let mut order: Vec<(StringId, Ns)> = sums.into_iter().collect();
+    order.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), text(*name)));
+    let named: Vec<String> = order.into_iter().take(NAMED).map(|(name, _)| short(text(name))).collect();
+    (!named.is_empty()).then(|| Spoken { place: named.join(", "), children: String::new(), ns })
 }
 
 /// Whether a part of a gap goes to the input pipeline: by its own label, or by what owns the host's time.

@@ -99,18 +99,20 @@ fn beside_verification(rank: &Rank, step: &Step, each: usize) -> Option<Ns> {
     (each > 0 && passes.len() == each + 1).then(|| passes.iter().sum::<Ns>() - passes.iter().max().unwrap_or(&0))
 }
 
-/// What each pass of a step that ends with a sampler takes, ns.
+/// What each pass of a step that ends with a sampler takes, ns. A pass multiplies: what lies between two kernels of one sampler,
+/// such as the sums between a sort and the choice, is none.
 fn passes(rank: &Rank, step: &Step) -> Vec<Ns> {
     let kernels = reading::accounted(rank, step).filter(|(_, op, _)| matches!(op.kind, OpKind::Compute | OpKind::Comm));
-    let mut passes: Vec<Ns> = Vec::new();
+    let mut passes: Vec<(Ns, bool)> = Vec::new();
     let mut sampling = true;
     for (_, op, of) in kernels {
         let samples = op.op.class() == OpClass::Sample;
         if sampling && !samples {
-            passes.push(0);
+            passes.push((0, false));
         }
-        if let Some(pass) = passes.last_mut() {
+        if let Some((pass, multiplies)) = passes.last_mut() {
             *pass += of.busy + of.idle;
+            *multiplies |= op.op.class() == OpClass::Matrix;
         }
         sampling = samples;
     }
@@ -118,7 +120,7 @@ fn passes(rank: &Rank, step: &Step) -> Vec<Ns> {
     if !sampling {
         passes.pop();
     }
-    passes
+    passes.into_iter().filter_map(|(pass, multiplies)| multiplies.then_some(pass)).collect()
 }
 
 /// When the host proposed draft tokens; disjoint, in order of time.

@@ -14,7 +14,7 @@ use crate::analysis::{AnchorKind, Bucket, Call, Class, Rank, Step, idle::Gap};
 /// Share of the step from which preparing is what it is; own value.
 const MOST: f64 = 0.50;
 /// Steps that a run in which everything is the first time has at most: of more the later ones show what is usual; own value.
-const FEW: usize = 2;
+pub const FEW: usize = 2;
 /// Pauses before kernels that ran already count so many times against a start-up; own value.
 const RECURRING: Ns = 4;
 /// Gaps before first operations from which they are more than one pause; own value.

@@ -49,6 +49,8 @@ pub struct Composite {
     /// Share of the best rate of products at which the fused operation's arithmetic is counted at worst, where both times follow
     /// from that and not from the longest kernel.
     pub computed: Option<f64>,
+    /// Whether both times follow from what a fused kernel reads once.
+    pub reads: bool,
     /// What a fused kernel would save, ns.
     pub saved: i64,
 }
@@ -76,8 +78,11 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
             let busy: i64 = members.iter().map(|(.., ns)| ns).sum();
             let longest = members.iter().map(|(.., ns)| *ns).max().unwrap_or(0);
             let gaps: i64 = members.iter().skip(1).filter_map(|(i, ..)| device_gaps.get(&(*i as u32))).sum();
-            let products = members.iter().zip(fine.get(m.start..m.end).unwrap_or(&[]));
-            let products = products.filter(|(_, fine)| **fine == FineOp::Matmul).map(|((_, op, _), _)| *op);
+            let of = |kind: FineOp| {
+                let members = members.iter().zip(fine.get(m.start..m.end).unwrap_or(&[]));
+                members.filter(move |(_, fine)| **fine == kind).map(|((_, op, _), _)| *op)
+            };
+            let products = of(FineOp::Matmul);
             let again = if m.name == composite::ATTENTION_BACKWARD { RECOMPUTED } else { 1.0 };
             let floor = rate.and_then(|rate| {
                 // All of its arithmetic stays, and of its kernels only the products compute much.
@@ -89,8 +94,16 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
             // What a fusion keeps is at best its longest product: the softmax goes with the fusion.
             let kept = products.map(DeviceOp::dur).max().map_or(longest, |product| product.min(longest));
             let modelled = (longest as f64 / FUSION_EFFICIENCY) as i64;
+            let gathered: i64 = of(FineOp::Gather).map(DeviceOp::dur).sum();
+            let reads = floor.is_none() && gathered > 0 && gathered >= kept;
             let (fused, best) = match floor {
                 Some(floor) => ((floor / reaches.0) as i64, (floor / reaches.1) as i64),
+                // Where gathering takes longer than a product, reading sets the pace: what is gathered is read and written, and a
+                // fused kernel reads it once, as the two products do.
+                None if reads => {
+                    let most = gathered.min(of(FineOp::Matmul).map(DeviceOp::dur).sum());
+                    ((most as f64 * FUSION_EFFICIENCY) as i64, kept.min(gathered / 2))
+                }
                 None => (modelled, kept),
             };
             let saved = (busy + gaps - fused).max(0);
@@ -103,6 +116,7 @@ pub fn composites(trace: &Trace, rank: &Rank, step: &Step, names: &mut HashMap<S
                 fused,
                 best: best.min(busy),
                 computed: floor.map(|_| reaches.0),
+                reads,
                 saved,
             });
         }

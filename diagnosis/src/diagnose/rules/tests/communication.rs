@@ -24,6 +24,21 @@ fn cm06_compares_with_the_plan_and_needs_the_layers() {
     assert!(!fires("CM-06", &layers(1, true)), "no layer structure");
 }
 
+/// Megatron-LM's forward pass with a loss: 80 of 40 layers, one of the embedding, three of the loss; 84 were 2 too many.
+#[test]
+fn cm06_leaves_the_embedding_and_a_loss_over_a_divided_vocabulary() {
+    let run = |after: usize| {
+        let layer = [(NORM, us(3)), (GEMM, us(20)), (ALL_REDUCE, us(12)), (GEMM, us(30)), (ALL_REDUCE, us(12))];
+        let mut nodes = vec![(ALL_REDUCE, us(60))];
+        nodes.extend(std::iter::repeat_n(layer, 12).flatten());
+        nodes.extend(std::iter::repeat_n((ALL_REDUCE, us(60)), after));
+        Run::steps(12, move |r, _| {
+            r.graph(&nodes, us(1)).token();
+        })
+    };
+    assert!(!fires("CM-06", &run(3)) && fires("CM-06", &run(6)));
+}
+
 #[test]
 fn cm06_counts_a_reduce_scatter_and_its_all_gather_as_one_all_reduce() {
     const SCATTER: &str = "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
@@ -255,6 +270,23 @@ fn cm02_holds_transfers_of_known_size_against_the_published_link() {
     let Edit::Transfer(best) = &**best else { panic!("{best:?}") };
     assert!(best.iter().all(|(_, ns)| (us(15)..us(20)).contains(ns)), "{best:?}");
     assert!(worst.iter().zip(best).all(|((_, worst), (_, best))| (worst - 2 * best).abs() <= 1));
+}
+
+/// One all-gather of the logits was found at a fiftieth of the link, and the all-reduces of every layer on it passed for healthy.
+#[test]
+fn cm02_counts_all_that_crosses_a_link_that_one_kind_proves_slow() {
+    const GATHER: &str = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+    // At 8 GB/s: 8 MiB × 3/4 take 786 µs, 64 KiB × 3/2 some 12 µs beside a start of 10.
+    let reduce = ("allreduce", RING, 65_536, us(22));
+    let both = check("CM-02", &linked(&[("_allgather_base", GATHER, 8 << 20, us(790)), reduce], H100));
+    let [Edit::Transfer(worst), Edit::Hoped(_)] = &both[0].changes[0].1.edits[..] else { panic!("{both:?}") };
+    let shorter = worst.iter().filter(|(_, ns)| (us(14)..us(18)).contains(ns)).count();
+    assert_eq!((worst.len(), shorter), (8 * 15, 4 * 15), "of the steps that count: {worst:?}");
+    assert!(!fires("CM-02", &linked(&[reduce], H100)), "alone they tell nothing");
+    let healthy = ("allreduce", RING, 65_536, us(11));
+    let one = check("CM-02", &linked(&[("_allgather_base", GATHER, 8 << 20, us(790)), healthy], H100));
+    let [Edit::Transfer(of), _] = &one[0].changes[0].1.edits[..] else { panic!("{one:?}") };
+    assert_eq!(of.len(), 4 * 15, "those that are faster than that bandwidth allows do not cross it");
 }
 
 #[test]

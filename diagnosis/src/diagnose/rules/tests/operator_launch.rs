@@ -70,6 +70,50 @@ fn op06_counts_fills_but_not_the_workspace_of_a_product() {
     assert!(matches!(&found.changes[0].1.edits[..], [Edit::Remove(ops)] if ops.len() == 11), "all steps but the last");
 }
 
+/// A third of a step with weights of 4 bits went to writing them out, and no rule spoke.
+#[test]
+fn op23_counts_what_expands_weights_for_a_product() {
+    const EXPAND: &str =
+        "void kDequantizeBlockwise<__nv_bfloat16, 512, 64, 8, 2>(float*, unsigned char*, float*, __nv_bfloat16*)";
+    let run = |after: &'static str| {
+        Run::steps(12, move |r, _| {
+            let layer = [(EXPAND, us(30)), (EXPAND, us(30)), (after, us(60)), (NORM, us(5)), (GEMM, us(100))];
+            r.graph(&layer, us(1)).token();
+        })
+    };
+    assert!(fires("OP-23", &run(GEMM)) && !fires("OP-23", &run(NORM)));
+    let other = |name: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(name, us(60)), (GEMM, us(60)), (NORM, us(5)), (GEMM, us(100))], us(1)).token();
+        })
+    };
+    for name in
+        ["DequantSwigluQuant", "void kdequant_mm_int32_fp16<4, 128, 512>(int*, float*, float*, __half*, int, int)"]
+    {
+        assert!(!fires("OP-23", &other(name)), "{name} expands no weights");
+    }
+    let found = &check("OP-23", &run(GEMM))[0];
+    assert!(
+        matches!(&found.changes[0].1.edits[..], [Edit::Remove(ops)] if ops.len() == 22),
+        "two of each step but the last"
+    );
+}
+
+/// A fifth of a decode step went to gathers before a fused attention, and a collective was named first.
+#[test]
+fn op24_counts_gathers_before_attention_in_decode_steps() {
+    const GATHER: &str =
+        "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)";
+    const ATTENTION: &str =
+        "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>(flash::Flash_fwd_params)";
+    let run = |after: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.graph(&[(GATHER, us(30)), (after, us(60)), (NORM, us(5)), (GEMM, us(100))], us(1)).token();
+        })
+    };
+    assert!(fires("OP-24", &run(ATTENTION)) && !fires("OP-24", &run(NORM)));
+}
+
 #[test]
 fn op09_sees_one_wave_and_a_bit() {
     let read = |tokens: u32, blocks: u32, ns: Ns| {

@@ -144,3 +144,27 @@ fn op07_leaves_what_lies_between_two_inferences_to_the_input_pipeline() {
     let image = trip(Some((Category::PythonFrame, "image_processing_owl.py(30): resize")));
     assert!(!fires("OP-07", &image) && !fires("RT-09", &image) && fires("RT-24", &image));
 }
+
+/// A prologue of many short operators, of which none had half of the pause, was nobody's: "nothing narrower recorded".
+#[test]
+fn rt26_names_operators_that_own_a_pause_together() {
+    let run = |ns: Ns| {
+        Run::steps(12, move |r, _| {
+            let from = r.host;
+            r.launch(NORM, us(5));
+            for name in ["aten::arange", "aten::cat", "aten::stack", "aten::mul"] {
+                r.work(Category::FrameworkOp, name, ns / 4);
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+            let span = (from, r.host);
+            r.script.host(Category::UserRange, "execute_context_0(0)_generation_8(8)", span);
+        })
+    };
+    let d = diagnosis(&run(us(400)));
+    let found = d.findings.iter().find(|f| f.rule == "RT-26").expect("nobody else speaks of it");
+    assert!(said(found).contains("aten::cat, aten::mul, aten::stack"), "{}", said(found));
+    assert!(
+        diagnosis(&run(us(60))).findings.iter().all(|f| f.rule != "RT-26"),
+        "the way from one operator to the next"
+    );
+}

@@ -77,3 +77,25 @@ fn first_calls_at_the_same_time_are_counted_once() {
     assert_eq!(first.calls.len(), 2);
     assert!(first.all_idle(rank, class) <= class.total);
 }
+
+/// A window of which two fifths were one first launch promised them as a gain of the operator around it.
+#[test]
+fn a_first_launch_that_is_part_of_a_window_is_said_and_not_promised() {
+    let run = |first: i64| {
+        let mut s = Script::default();
+        for i in 0..40 {
+            let (at, called) = (us(200 * i) + if i > 3 { us(first) } else { 0 }, if i == 3 { us(first) } else { 0 });
+            s.host(Category::FrameworkOp, "aten::masked_fill_", (at, at + us(6) + called));
+            let name = if i == 3 { NORM } else { GEMM };
+            s.launch((at, at + us(5) + called), name, (at + called + us(8), at + called + us(190)));
+        }
+        diagnosis(&s.analyze())
+    };
+    let says = |d: &crate::diagnose::Diagnosis| {
+        d.verdict.unjudged.iter().any(|doubt| text(&doubt.sentence).contains("the first of their kind"))
+    };
+    let cold = run(6_000);
+    assert!(says(&cold), "{:?}", cold.verdict.unjudged);
+    assert!(!cold.findings.iter().any(|finding| finding.rule == "RT-26"), "{:?}", cold.findings);
+    assert!(!says(&run(0)));
+}

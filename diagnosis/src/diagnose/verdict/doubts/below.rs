@@ -28,6 +28,12 @@ const LINKS: Text = Text::new(
     "为何 {operator}（{shape}，占步时 {share}）只达到{source}链路的 {reached}：迟到的 rank 与慢链路在此看起来相同；请采集所有 rank，或单独测量该大小（nccl-tests、rccl-tests、hccl_test）",
 );
 
+/// The same where every rank is in the capture, so that waits are told from transfers.
+const LINKS_ALONE: Text = Text::new(
+    "why {operator} of {shape}, {share} of the step, reaches {reached} of the {source} link with every rank there: the findings explain less than half of that; measure that size alone (nccl-tests, rccl-tests, hccl_test)",
+    "为何 {operator}（{shape}，占步时 {share}）在所有 rank 到齐后只达到{source}链路的 {reached}：各结论只解释了其中不到一半；请单独测量该大小（nccl-tests、rccl-tests、hccl_test）",
+);
+
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (_, class) = case.longest?;
     let step = class.total as f64 / class.steady.max(1) as f64;
@@ -52,6 +58,15 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         ("reached", Value::Share(rate.share().unwrap_or(0.0))),
         ("source", Value::Text(source)),
     ];
-    let sentence = Message::new(if link { LINKS } else { KERNELS }, args);
+    let groups = &case.cx.analysis.job.groups;
+    let complete = !groups.is_empty() && groups.iter().all(|group| group.is_complete());
+    let sentence = Message::new(
+        match link {
+            true if complete => LINKS_ALONE,
+            true => LINKS,
+            false => KERNELS,
+        },
+        args,
+    );
     (claimed < SPOKEN * share).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }

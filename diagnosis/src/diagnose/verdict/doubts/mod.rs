@@ -7,6 +7,7 @@ mod collectives;
 mod copies;
 mod demand;
 mod efficiency;
+mod first_uses;
 mod outside;
 mod pause;
 mod speculation;
@@ -62,6 +63,7 @@ pub(super) fn of_sums(case: &Case<'_>) -> Vec<Unjudged> {
 pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {
     let mut doubts: Vec<Unjudged> = REGISTRY.iter().filter_map(|doubt| doubt(case)).collect();
     doubts.retain(|doubt| doubt.share >= UNEXPLAINED);
+    doubts.extend(first_uses::ask(case).filter(|doubt| judged && doubt.share >= UNEXPLAINED));
     doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
     // These are shares of something else, or have no input that would decide them: they come after all others.
     doubts.extend(outside::ask(case).filter(|_| judged));

@@ -7,13 +7,14 @@ use model::{Ns, StepPart};
 use super::{Case, Ruling};
 use crate::{
     analysis::{Layer, job_sums::JobTotals},
+    diagnose::sums,
     i18n::{Message, Text, Value},
 };
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "Only collectives were recorded, of {n} ranks: the ranks are inside them for {share} of their time.{late} What a rank does between its collectives is not in the capture, so no layer can be blamed: record its kernels and its host.",
-    "仅记录了 {n} 个 rank 的集合通信：各 rank 有 {share} 的时间处于其中。{late}采集中没有 rank 在集合通信之间所做的工作，因此无法判定瓶颈层：请同时采集其内核与主机。",
+    "Only collectives were recorded, of {n} ranks: the ranks are inside them for {share} of their time.{late}{job} What a rank does between its collectives is not in the capture, so no layer can be blamed: record its kernels and its host.",
+    "仅记录了 {n} 个 rank 的集合通信：各 rank 有 {share} 的时间处于其中。{late}{job}采集中没有 rank 在集合通信之间所做的工作，因此无法判定瓶颈层：请同时采集其内核与主机。",
 );
 /// The same of one rank.
 const ALONE: Text = Text::new(
@@ -24,6 +25,11 @@ const ALONE: Text = Text::new(
 const STEP: Text = Text::new(
     " By the sums of its steps one takes {step}: it computes for {computing}, communicates and does not compute for {exposed}, and is free for {free}.",
     "按其步内合计，每步 {step}：计算 {computing}，未掩盖通信 {exposed}，空闲 {free}。",
+);
+/// What the sums of the steps of more ranks say.
+const JOB: Text = Text::new(
+    " By the sums of the steps of {n} ranks {share} of a step is communication that no computation hides{bubble}.",
+    "按 {n} 个 rank 的步内总和，一步中有 {share} 是没有被计算掩盖的通信{bubble}。",
 );
 /// For whom the others wait.
 const LATE: Text = Text::new(
@@ -66,6 +72,7 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
         ("n", Value::Count(ranks.len() as u64)),
         ("share", share),
         ("late", late(case).unwrap_or(Value::Text(Text::new("", "")))),
+        ("job", job(case).unwrap_or(Value::Text(Text::new("", "")))),
     ];
     Some(Ruling::undecided(Message::new(SENTENCE, args), []))
 }
@@ -97,6 +104,18 @@ fn late(case: &Case<'_>) -> Option<Value> {
         ("own", number(most).and_then(|rank| own(case, rank)).unwrap_or_else(nothing)),
     ];
     Some(Message::new(LATE, args).within())
+}
+
+/// What the sums of the steps say of the job, where they are those of more ranks than have collectives.
+fn job(case: &Case<'_>) -> Option<Value> {
+    let totals = JobTotals::of(case.cx.trace);
+    let (exposed, all) = totals.exposed().filter(|_| totals.ranks.len() > case.cx.analysis.ranks.len())?;
+    let args = [
+        ("n", Value::Count(totals.ranks.len() as u64)),
+        ("share", Value::Share(exposed as f64 / all as f64)),
+        ("bubble", sums::bubble(&totals).unwrap_or(Value::Text(Text::new("", "")))),
+    ];
+    Some(Message::new(JOB, args).within())
 }
 
 /// How long that rank does something else in a step, where the sums of its steps say it and it is among the longest.
