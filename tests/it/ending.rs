@@ -29,8 +29,8 @@ const ENDLESS: &[&str] = &[
     "run.strato",
 ];
 const PROCESSES: &[&str] = &["--tp", "2", "--ranks", "processes"];
-/// How long whoever is left may take to end.
-const SOON: Duration = Duration::from_secs(5);
+/// How long whoever is left may take to end on a busy machine; less than the patience of a rank whose peers are gone.
+const SOON: Duration = Duration::from_secs(15);
 /// For what only a machine that is far too busy would miss.
 const LONG: Duration = Duration::from_secs(120);
 

@@ -174,6 +174,22 @@ fn waits_that_a_finding_explains_have_a_cause() {
     assert!(!asked(&paused), "RT-22 speaks of rank 2");
 }
 
+/// Seven in ten nanoseconds of a real step were waits for ranks that were late one behind the other. CM-01 mended the last of
+/// them, which gained 2 %, and of the rest nothing was said.
+#[test]
+fn waits_that_a_mended_rank_leaves_behind_are_said() {
+    let said = |late: [Ns; 4]| {
+        let even = run(|rank: usize, _| (us(60) + late[rank], us(5)));
+        // By its own clock the rank that waits has the longest steps, which the verdict is about.
+        let capture = Run { rates: vec![50, 0, 0, 0], ..even }.analyze();
+        assert!(fires("CM-01", &capture));
+        let sentences = diagnosis(&capture).verdict.unjudged;
+        sentences.iter().any(|u| u.sentence.text.en.contains("the next one is late"))
+    };
+    assert!(said([0, us(150), us(150), us(200)]));
+    assert!(!said([0, 0, 0, us(200)]), "one rank is all of it");
+}
+
 #[test]
 fn cm12_needs_waiting_that_is_for_no_one_in_particular() {
     let random = |rank, c| (us(60), us(5) + us(noise(rank, c, 60) as Ns));

@@ -14,10 +14,19 @@ use crate::{
 /// Share of the step from which waits without a cause need a word; own value, that of the runtime.
 const LEAST: f64 = 0.10;
 
-/// What it says.
+/// Part of the waits that every finding must fall short of before they say that mending one rank lets the next be late; own value.
+const SHORT_OF: f64 = 1.0 / 3.0;
+
+/// What it says where no finding speaks of the waits.
 const SENTENCE: Text = Text::new(
     "{share} of the step rank {rank} waits in collectives for other ranks, {part} of it for rank {late}; no finding says what keeps that rank: its own report tells what it does meanwhile (--rank {late})",
     "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，其中 {part} 是等待 rank {late}；没有发现指出后者因何迟到：可用 --rank {late} 查看该 rank 当时在做什么",
+);
+
+/// What it says where what was found takes little of them away.
+const NEXT: Text = Text::new(
+    "{share} of the step rank {rank} waits in collectives for other ranks, and what was found takes away {gain} of the step: behind the rank that is late most often ({late}, {part} of the waits) the next one is late; compare what the hosts of all ranks do",
+    "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，而已发现的原因只能减少步时的 {gain}：最常迟到的 rank（{late}，占等待的 {part}）之后还有下一个迟到的 rank；请比较所有 rank 的主机行为",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
@@ -27,7 +36,12 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
     let of_waits =
         |f: &Finding| f.layer == Layer::Communication || causes.into_iter().any(|role| case.rules.plays(f.rule, role));
-    if share < LEAST || case.findings.iter().any(of_waits) {
+    if share < LEAST {
+        return None;
+    }
+    let spoken_of = case.findings.iter().any(of_waits);
+    let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
+    if spoken_of && gain >= SHORT_OF * share {
         return None;
     }
     let analysis = case.cx.analysis;
@@ -47,7 +61,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
     let late_rank = analysis.ranks.get(late)?.rank;
     // What a finding says of that rank and not of the one that waits, keeps it.
-    if case.findings.iter().any(|f| f.ranks.contains(&late_rank) && !f.ranks.contains(&rank.rank)) {
+    if !spoken_of && case.findings.iter().any(|f| f.ranks.contains(&late_rank) && !f.ranks.contains(&rank.rank)) {
         return None;
     }
     let args = [
@@ -55,6 +69,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         ("rank", Value::Count(rank.rank.into())),
         ("part", Value::Share(ns as f64 / all.max(1) as f64)),
         ("late", Value::Count(late_rank.into())),
+        ("gain", Value::Share(gain)),
     ];
-    Some(Unjudged { share, sentence: Message::new(SENTENCE, args), because: Vec::new(), decides: false })
+    let sentence = Message::new(if spoken_of { NEXT } else { SENTENCE }, args);
+    Some(Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
