@@ -22,13 +22,13 @@ const ALONE: f64 = 0.05;
 
 /// Where the time is.
 const WHERE: Text = Text::new(
-    "{subject} ({class}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{beside}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// The same of time whose cause the capture does not show.
 const NOWHERE: Text = Text::new(
-    "{subject} ({class}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{beside}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
+    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
 );
 /// What comes first lies where most of the time is.
 const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
@@ -139,6 +139,7 @@ fn headline(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place, firs
     let args = [
         ("subject", subject(rank, class)),
         ("class", Value::Raw(class.key.clone())),
+        ("beside", beside(rank, class)),
         ("of", of_rank(case, rank)),
         ("lasts", Value::Text(lasts)),
         ("step", Value::Ns(place.mean)),
@@ -172,6 +173,21 @@ fn rated(case: &Case<'_>, (rank, class): (&Rank, &Class), place: &Place) -> Opti
         ("peak", Value::Text(peak)),
     ];
     Some(Message::new(RATED, args))
+}
+
+/// Steps of other classes that the mean is over too: the tables are about the class alone.
+fn beside(rank: &Rank, class: &Class) -> Value {
+    const SAYS: Text =
+        Text::new(" with {others} of {steps} steps in other classes", "，连同 {steps} 步中属于其他类的 {others} 步");
+    let workload = rank.workload(class);
+    let others = workload.steady().saturating_sub(class.steady);
+    match others {
+        0 => Value::Text(Text::new("", "")),
+        _ => {
+            let counts = [("others", others), ("steps", workload.steady())];
+            Message::new(SAYS, counts.map(|(name, count)| (name, Value::Count(count as u64)))).within()
+        }
+    }
 }
 
 /// Of which rank the headline speaks, where there are several.

@@ -12,6 +12,7 @@ mod outside;
 mod pause;
 mod speculation;
 mod stated;
+mod tail;
 mod transfers;
 mod unexplained;
 mod unnamed;
@@ -67,6 +68,7 @@ pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {
     doubts.sort_by(|a, b| b.decides.cmp(&a.decides).then(b.share.total_cmp(&a.share)));
     // These are shares of something else, or have no input that would decide them: they come after all others.
     doubts.extend(outside::ask(case).filter(|_| judged));
+    doubts.extend(tail::ask(case));
     doubts.extend(unnamed::ask(case).filter(|_| judged));
     doubts
 }
