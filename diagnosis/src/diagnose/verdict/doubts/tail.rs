@@ -14,6 +14,8 @@ use crate::{
 
 /// Part of the launches from which those at the end need a word; own value: what is in flight when a profiler stops is less.
 const LEAST: f64 = 0.10;
+/// And how many they are at least; own value.
+const FEWEST: u64 = 100;
 
 /// What it says.
 const SENTENCE: Text = Text::new(
@@ -23,11 +25,17 @@ const SENTENCE: Text = Text::new(
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, _) = case.longest?;
+    // Of a process with several devices nobody knows which of them a call without work was for.
+    if case.cx.analysis.ranks.iter().filter(|other| other.process == rank.process).count() > 1 {
+        return None;
+    }
     let (missing, all) = unanswered(&rank.timeline);
+    // A window cut out of a running program shows about as much at its beginning of what was launched before.
+    let lacks = missing.saturating_sub(rank.timeline.before_recording);
     let share = missing as f64 / all.max(1) as f64;
     let args = [("missing", Value::Count(missing)), ("all", Value::Count(all))];
     let sentence = Message::new(SENTENCE, args);
-    (share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+    (lacks >= FEWEST && share >= LEAST).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
 
 /// Launches after the last one whose work was recorded, and all of them. A call inside another one of its thread is part of it,
