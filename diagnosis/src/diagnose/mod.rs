@@ -118,6 +118,11 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
+            let found = rule.check_unmarked(&cx);
+            if !found.is_empty() {
+                findings.extend(found);
+                continue;
+            }
             let why = Some(Message::plain(*unmarked.get_or_init(|| no_steps(&cx))));
             abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why });
             continue;

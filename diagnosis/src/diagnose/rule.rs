@@ -82,6 +82,11 @@ pub trait Rule: Sync {
         false
     }
 
+    /// What a rule that needs steps can say all the same where nothing marks any.
+    fn check_unmarked(&self, _: &Context<'_>) -> Vec<Finding> {
+        Vec::new()
+    }
+
     /// Whether it also speaks of steps of which only a log tells their length, whatever evidence it else needs.
     fn reads_logs(&self) -> bool {
         false

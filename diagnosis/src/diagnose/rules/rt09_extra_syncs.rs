@@ -10,7 +10,7 @@ use super::{
     owned, reading,
 };
 use crate::{
-    analysis::{Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
+    analysis::{AnchorKind, Bucket, Call, Class, Edit, Layer, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Finding, Intervention,
         relations::{Advice, Relations},
@@ -24,6 +24,11 @@ use crate::{
 const STRUCTURAL: usize = 1;
 /// Share of the step; own value.
 const SHARE: f64 = 0.02;
+/// Where nothing marks the steps, launches per blocking call up to which the host waits too often; own value, a layer of a model
+/// has as many and no step of one is that short.
+const LAUNCHES: usize = 10;
+/// And blocking calls at least; own value.
+const WAITS: usize = 50;
 
 /// The rule.
 pub struct ExtraSyncs;
@@ -44,16 +49,16 @@ static DOC: Doc = Doc {
         "每次等待之后队列为空，主机到下一次下发之前所做的一切都会暴露。",
     ),
     trigger: Text::new(
-        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the mean step.",
-        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占平均步时的 2%。",
+        "More than one blocking call per step, and synchronisation on an idle device, its tail inside the step and the restart after it together at least 2 % of the mean step. Where nothing marks the steps: at least 50 blocking calls, one for at most ten launches, at the same cost.",
+        "每步阻塞调用多于一次，且空闲设备上的同步、步内同步尾部与其后的重启工作合计至少占平均步时的 2%。没有步标记时：至少 50 次阻塞调用，且平均每至多十次下发就有一次，代价相同。",
     ),
     source: Text::new(
-        "One per step is structural: the token. 2 %: own value, above run-to-run noise.",
-        "每步一次是结构性的（读取 token）。2%：自定值，高于重复运行噪声。",
+        "One per step is structural: the token. 2 %: own value, above run-to-run noise. 50 and ten: own values.",
+        "每步一次是结构性的（读取 token）。2%：自定值，高于重复运行噪声。50 与十：自定值。",
     ),
     guards: Text::new(
-        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. The input pipeline behind a wait is RT-24. A capture in which nothing marks the steps is not judged.",
-        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。等待之后的输入流水线归 RT-24。没有步标记的采集不作判断。",
+        "The count alone is never a cost: fixes that only removed waits were neutral in several public cases, because the host work behind the wait stayed. The input pipeline behind a wait is RT-24. Where nothing marks the steps a wait now and then may be what ends a step.",
+        "次数本身不是代价：多个公开案例中仅去掉等待并无收益，因为等待之后的主机工作仍在。等待之后的输入流水线归 RT-24。没有步标记时，偶尔一次的等待可能正是一步的结尾。",
     ),
     verify: Text::new(
         "Remove `.item()`, `nonzero` and prints from the step: one blocking call per step is left, and the device does not drain inside it.",
@@ -73,6 +78,24 @@ impl Rule for ExtraSyncs {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         reading::marked(cx).filter_map(|(rank, class)| drained(cx, rank, class)).collect()
     }
+
+    fn check_unmarked(&self, cx: &Context<'_>) -> Vec<Finding> {
+        let often = cx.main_classes().filter(|(rank, class)| waits_often(rank, class));
+        often.filter_map(|(rank, class)| drained(cx, rank, class)).collect()
+    }
+}
+
+/// Whether the host waits again and again within what must be one step.
+fn waits_often(rank: &Rank, class: &Class) -> bool {
+    let of = |step: &Step| (blocking(rank, step).count(), launches(rank, step));
+    let sum = |(a, b): (usize, usize), (c, d): (usize, usize)| (a + c, b + d);
+    let (waits, launches) = rank.steady_steps(class).map(of).fold((0, 0), sum);
+    waits >= WAITS && launches <= LAUNCHES * waits
+}
+
+/// Calls that launched operations of a step.
+fn launches(rank: &Rank, step: &Step) -> usize {
+    rank.ops_of(step).iter().filter(|op| op.first_of_call).count()
 }
 
 fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
@@ -95,10 +118,15 @@ fn drained(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "(synchronisation on an idle device + restart work) / mean step, with more than one blocking call",
             "（空闲设备上的同步 + 重启工作）/ 平均步时，且阻塞调用多于一次",
         ),
-        claim: Text::new(
+        claim: match rank.anchor.kind {
+            AnchorKind::WholeCapture => Text::new(
+                "The host waits {count} times for the device, once for every few launches; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
+                "主机等待设备 {count} 次，每几次下发就有一次；排空设备的等待及其后的重启耗时 {idle}，总时长 {step}（{share}）。",
+            ),
+            _ => Text::new(
             "The host waits {count} times per step of {class}; waits that drain the device and the restarts after them cost {idle} of {step} ({share}).",
             "{class} 每步主机阻塞 {count} 次；排空设备的等待及其后的重启耗时 {idle}，步时 {step}（{share}）。",
-        ),
+        )},
         more: vec![("count", Value::Number((calls * 10.0).round() / 10.0))],
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: vec![Edit::Unblock(extra(rank, class, &on_host))] },
     })?;

@@ -36,6 +36,9 @@ const START: i64 = 10_000;
 /// Bytes to the host that are more than sampled tokens, 8 bytes each, of the largest batches: logits or hidden states, which a
 /// host need not see.
 const MORE_THAN_TOKENS: i64 = 131_072;
+/// Time of a copy whose bytes nobody knows from which it is more than tokens as well, ns; own value, many times what those
+/// take on any link.
+const LONGER_THAN_TOKENS: i64 = 1_000_000;
 
 /// The rule.
 pub struct BlockingCopy;
@@ -64,8 +67,8 @@ static DOC: Doc = Doc {
         "Nsight Systems 的专家规则对此类拷贝一律告警；1% 门槛为自定。锁页内存：耗时减半（NVIDIA 数据传输指南），或按公布主机带宽的 0.6 计算，取更快者。",
     ),
     guards: Text::new(
-        "The last device-to-host copy of less than 128 KiB in a step is the token itself and does not count. A larger one holds more than tokens, such as logits, which may be sampled on the device: at best it goes away. No copy is faster than the link's latency.",
-        "每步最后一次小于 128 KiB 的设备到主机拷贝即 token 本身，不计入。更大的拷贝不只是 token（如 logits，可在设备上采样），最好的情况是完全不需要。任何拷贝都不会快于链路时延。",
+        "The last device-to-host copy of less than 128 KiB in a step, or of less than 1 ms where its size was not recorded, is the token itself and does not count. A larger one holds more than tokens, such as logits, which may be sampled on the device: at best it goes away. No copy is faster than the link's latency.",
+        "每步最后一次小于 128 KiB（未记录大小时短于 1 ms）的设备到主机拷贝即 token 本身，不计入。更大的拷贝不只是 token（如 logits，可在设备上采样），最好的情况是完全不需要。任何拷贝都不会快于链路时延。",
     ),
     verify: Text::new(
         "Use pinned memory and asynchronous copies: the copies run beside device work and their calls return at once.",
@@ -137,13 +140,21 @@ impl Rule for BlockingCopy {
 /// Copies of a step that are pageable or whose call waited, without the readback of the token; with their exposed time.
 fn blocking<'a>(trace: &'a Trace, rank: &'a Rank, step: &Step) -> impl Iterator<Item = (usize, &'a DeviceOp, i64)> {
     let to_host = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoH);
-    let read = reading::accounted(rank, step).filter(|(_, op, _)| to_host(op) && bytes(trace, op) < MORE_THAN_TOKENS);
+    let read = reading::accounted(rank, step).filter(|(_, op, _)| to_host(op) && !is_more_than_tokens(trace, op));
     let token = read.map(|(i, ..)| i).last();
     reading::accounted(rank, step).filter_map(move |(i, op, x)| {
         let crosses = to_host(op) || op.kind == OpKind::Copy(CopyDir::HtoD);
         let waits = rank.timeline.call(op).is_some_and(|c| c.blocking || c.kind == HostCall::CopySync);
         (crosses && !op.in_graph && Some(i) != token && (waits || is_pageable(trace, op))).then_some((i, op, x.busy))
     })
+}
+
+/// Whether a copy to the host holds more than the tokens of a step.
+fn is_more_than_tokens(trace: &Trace, op: &DeviceOp) -> bool {
+    match bytes(trace, op) {
+        0 => op.dur() >= LONGER_THAN_TOKENS,
+        bytes => bytes >= MORE_THAN_TOKENS,
+    }
 }
 
 /// Bytes of a copy; 0 where the capture does not say.
@@ -208,7 +219,7 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
     let pinned = |op: &DeviceOp| (op.dur() * PINNED / 100).min(on_link(op).unwrap_or(i64::MAX));
     let pinned = pageable.map(|(i, op, _)| (*i as u32, pinned(op))).collect();
     let needless = |(_, op, _): &&(usize, &DeviceOp, i64)| {
-        op.kind == OpKind::Copy(CopyDir::DtoH) && bytes(trace, op) >= MORE_THAN_TOKENS
+        op.kind == OpKind::Copy(CopyDir::DtoH) && is_more_than_tokens(trace, op)
     };
     let (gone, needed): (Vec<_>, Vec<_>) = copies.iter().partition(needless);
     let index = |copies: &[&(usize, &DeviceOp, i64)]| copies.iter().map(|(i, ..)| *i as u32).collect::<Vec<u32>>();

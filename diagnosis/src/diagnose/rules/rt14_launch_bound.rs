@@ -34,6 +34,9 @@ const HOLES: f64 = 0.20;
 /// the slowest eager framework needs per operation.
 const PACE: i64 = 1_000_000;
 
+/// Launches of a capture in which nothing marks the steps below which it is too short to be judged; own value.
+const FEWEST: usize = 20;
+
 /// Time that the host spends on something else than launching, as a part of the time for launching, from which that is no longer
 /// the only explanation; own value.
 const OTHER: f64 = 0.20;
@@ -67,12 +70,12 @@ static DOC: Doc = Doc {
         "步内由图外下发造成、单次短于 1 ms 的空闲（下发调用、下发延迟、下发前的框架与模型代码）至少占平均步时的 15%，下发链中的空洞不超过链长的 20%，且平均下发间隔不超过 1 ms。空洞指两次下发之间超过 100 µs 且线程没有任何调用、框架算子或库调用记录的时间，以及框架算子在主机上计算而未调用设备运行时的时间；另有名目与原因的时间不算空洞。",
     ),
     source: Text::new(
-        "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes and 1 ms: own values.",
-        "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞与 1 ms：自定值。",
+        "15 %: idle flag of TraceLens. A launch call takes 5 to 20 µs (HTA), at least about 4.7 µs (TaxBreak). Holes, 1 ms and 20 launches: own values.",
+        "15%：TraceLens 的空闲阈值。一次下发调用 5 到 20 µs（HTA），下限约 4.7 µs（TaxBreak）。空洞、1 ms 与 20 次下发：自定值。",
     ),
     guards: Text::new(
-        "Idle time between two steps does not count; where nothing marks the steps, the whole capture is judged as one window. A launch that is late without starving the device costs nothing. Data loading, tokenizing, scheduling, input preparation, sampling, optimizers, messages between processes and time off the processor are causes of their own. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
-        "步间空闲不计入；没有步标记时整个采集作为一个窗口判断。下发晚但没有饿着设备的不算代价。数据加载、分词、调度、输入准备、采样、优化器、进程间消息与离开处理器的时间各有其因。图重放内的算子不计入。剖析器会拖慢下发：没有未剖析的运行时，该占比是上界。",
+        "Idle time between two steps does not count; where nothing marks the steps, the whole capture is judged as one window, if it has at least 20 launches. A launch that is late without starving the device costs nothing. Data loading, tokenizing, scheduling, input preparation, sampling, optimizers, messages between processes and time off the processor are causes of their own. Operations of a graph replay do not count. A profiler makes launches slower: without an untraced run the share is an upper bound.",
+        "步间空闲不计入；没有步标记且下发不少于 20 次时，整个采集作为一个窗口判断。下发晚但没有饿着设备的不算代价。数据加载、分词、调度、输入准备、采样、优化器、进程间消息与离开处理器的时间各有其因。图重放内的算子不计入。剖析器会拖慢下发：没有未剖析的运行时，该占比是上界。",
     ),
     verify: Text::new(
         "Toggle graphs (or compile): the idle time that launches own disappears, and the step approaches the device's busy time.",
@@ -105,6 +108,10 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         return None;
     }
     let launches = all / chains.len().max(1);
+    let whole = rank.anchor.kind == AnchorKind::WholeCapture;
+    if whole && launches < FEWEST {
+        return None;
+    }
     let trigger = Trigger {
         formula: Text::new(
             "idle inside the step owned by launches outside graphs / mean step, chain of launches unbroken",
@@ -113,7 +120,6 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
         value: cost.share,
         threshold: SHARE,
     };
-    let whole = rank.anchor.kind == AnchorKind::WholeCapture;
     let claim = Message::new(
         if whole {
             Text::new(
@@ -254,11 +260,13 @@ fn slowed(trace: &Trace) -> Competing {
     Competing { claim: Message::plain(claim), refuted: false, why }
 }
 
-/// Idle inside a step, in a pause short enough to be that between two launches, that a launch outside a graph owns.
+/// Idle inside a step, in a pause short enough to be that between two launches, that a launch outside a graph owns. Where nothing
+/// marks the steps, waits for the device may come behind every launch: what they expose is theirs.
 fn waits_for_launch<'a>(analysis: &'a Analysis, rank: &'a Rank) -> impl Fn(&Gap, Bucket) -> bool + 'a {
-    |gap, bucket| {
+    let whole = rank.anchor.kind == AnchorKind::WholeCapture;
+    move |gap, bucket| {
         let eager = || reading::owner(rank, gap).is_some_and(|op| !op.in_graph);
-        !gap.between_steps && launching::is_launching(analysis, gap, bucket) && eager()
+        !(gap.between_steps || whole && gap.after_sync) && launching::is_launching(analysis, gap, bucket) && eager()
     }
 }
 

@@ -20,5 +20,6 @@ mod ranks;
 mod runtime;
 mod scheduler;
 mod start_up;
+mod unmarked;
 mod whole;
 mod workload;
