@@ -26,8 +26,9 @@ use crate::{
 const FASTER: f64 = 1.9;
 /// What is left of a product's time at best where the device is not known: operands of 16 bits are half the bytes.
 const HALF: f64 = 0.5;
-/// Architectures of which every device has matrix units, as kernels name them: some of Turing have none.
-const WITH_UNITS: [&str; 4] = ["ampere_", "hopper_", "cutlass_80_", "sm80_"];
+/// Architectures whose devices have matrix units, as kernels name them. Kernels of Volta also run on the few Turing devices that
+/// have none, so what is said by them alone is a bound from nothing.
+const WITH_UNITS: [&str; 5] = ["ampere_", "hopper_", "cutlass_80_", "sm80_", "volta_"];
 /// Share of its limit that an ordinary kernel of matrix units reaches (latency mark of Nsight Compute's speed-of-light texts).
 const ORDINARY: f64 = 0.6;
 
@@ -54,8 +55,8 @@ static DOC: Doc = Doc {
         "张量核心以 16 位完成同样的乘法要快数倍且读取字节减半，许多设备上以 TF32 也更快。",
     ),
     trigger: Text::new(
-        "By kernel names: sgemm, ffma and scudnn kernels, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
-        "依据内核名：sgemm、ffma、scudnn 以及 CUTLASS 的 simt 内核，且设备公布的 16 位或 TF32 算力至少为 32 位的 1.9 倍。按两者之比（采集了形状时再受访存限制）最多可省的时间至少占平均步时的 5%。",
+        "By kernel names: sgemm, ffma and scudnn kernels, cuDNN's gradient engines of floats, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
+        "依据内核名：sgemm、ffma、scudnn、cuDNN 的 float 梯度引擎以及 CUTLASS 的 simt 内核，且设备公布的 16 位或 TF32 算力至少为 32 位的 1.9 倍。按两者之比（采集了形状时再受访存限制）最多可省的时间至少占平均步时的 5%。",
     ),
     source: Text::new(
         "Peaks of the data sheets; PyTorch computes products in full 32 bits unless TF32 is allowed (torch.set_float32_matmul_precision). 5 %: own value.",
@@ -101,12 +102,16 @@ impl Rule for NoMatrixUnits {
         let mut found = Vec::new();
         for (rank, class) in cx.main_classes().filter(|_| !names.is_empty()) {
             let ceilings = Ceilings::of(cx, rank);
+            // Where the capture does not name the device, its kernels say which one it is, whichever of them is slow.
+            if !reading::names(cx).any(|name| has_units(ceilings.chip(), name)) {
+                continue;
+            }
             found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
                 reading::accounted(rank, step)
                     .filter(|(_, op, _)| op.kind == OpKind::Compute && names.contains(&op.name))
-                    .filter_map(|part| {
-                        let (best, worst) = with_units(cx, rank, part.1, &ceilings)?;
-                        Some(Part::gone(part).to(best).within(best, worst))
+                    .map(|part| {
+                        let (best, worst) = with_units(cx, rank, part.1, &ceilings);
+                        Part::gone(part).to(best).within(best, worst)
                     })
                     .collect()
             }));
@@ -131,11 +136,8 @@ fn ratio(chip: &Chip) -> Option<f64> {
 }
 
 /// What a product would take with matrix units, ns: at best, and at worst.
-fn with_units(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> Option<(i64, i64)> {
+fn with_units(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<'_>) -> (i64, i64) {
     let chip = ceilings.chip();
-    if !has_units(chip, cx.trace.strings.get(op.name)) {
-        return None;
-    }
     let dur = op.dur() as f64;
     let shaped = || op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
     let (best, worst) = match (chip.and_then(ratio), shaped()) {
@@ -143,7 +145,7 @@ fn with_units(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<
         (Some(ratio), None) => (ratio * dur, dur),
         (None, _) => (HALF * dur, dur),
     };
-    Some((best.min(dur) as i64, worst.min(dur) as i64))
+    (best.min(dur) as i64, worst.min(dur) as i64)
 }
 
 /// The same of a known shape: TF32 reads what 32 bits read, 16 bits half of it.

@@ -100,6 +100,11 @@ pub fn named(cx: &Context<'_>, pick: impl Fn(&str) -> bool) -> FxHashSet<StringI
     cx.analysis.ops.keys().copied().filter(|name| pick(cx.trace.strings.get(*name))).collect()
 }
 
+/// The names of all device operations.
+pub fn names<'a>(cx: &'a Context<'_>) -> impl Iterator<Item = &'a str> {
+    cx.analysis.ops.keys().map(|name| cx.trace.strings.get(*name))
+}
+
 /// Mean of the samples of a counter that an engine keeps on a rank, whatever prefix it writes before the name.
 pub fn mean_count(trace: &Trace, rank: &Rank, name: &str) -> Option<f64> {
     let mine = |c: &&CounterTrack| c.process == rank.process && trace.strings.get(c.name).ends_with(name);

@@ -107,4 +107,13 @@ fn op22_names_32_bit_products_of_ordinary_cores_where_the_device_has_matrix_unit
     assert!(ops.iter().all(|(_, ns)| (12_000..13_000).contains(ns)), "{ops:?}");
     assert!(!fires("OP-22", &run("NVIDIA A100-SXM4-80GB", "ampere_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn")));
     assert!(!fires("OP-22", &run("Tesla P4", "maxwell_sgemm_128x64_tn")), "no matrix units");
+    // Gradients of convolutions, of a capture that names no device: other kernels of it do.
+    let unnamed = |beside: &'static str| {
+        Run::steps(12, move |r, _| {
+            r.launch("void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>(int)", us(200));
+            r.launch(beside, us(5)).token();
+        })
+    };
+    assert!(fires("OP-22", &unnamed("volta_scudnn_128x64_relu_interior_nn_v1")));
+    assert!(!fires("OP-22", &unnamed("maxwell_scudnn_128x64_relu_interior_nn_v1")));
 }
