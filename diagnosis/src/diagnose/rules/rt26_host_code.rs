@@ -45,8 +45,8 @@ static DOC: Doc = Doc {
     advice: Advice::Host,
     relations: Relations::NONE,
     sees: Text::new(
-        "One function, range or operator of the host owns much of the idle time, and no other rule speaks of it.",
-        "主机上的某个函数、区间或算子占有大部分空闲，且没有其他规则涉及它。",
+        "One function, range or operator of the host owns much of the idle time, and no other rule speaks of it; so may a second one.",
+        "主机上的某个函数、区间或算子占有大部分空闲，且没有其他规则涉及它；也可能有第二个。",
     ),
     matters: Text::new(
         "Where the time is lost is known, even where why is not: that is the place to look at first.",
@@ -78,14 +78,27 @@ impl Rule for HostCode {
 
     fn check_rest(&self, cx: &Context<'_>, found: &[Finding]) -> Outcome {
         let steps = cx.main_classes().filter(|(rank, class)| !is_start_up(rank, class));
-        steps.filter_map(|(rank, class)| unclaimed(cx, found, rank, class)).collect()
+        steps.flat_map(|(rank, class)| unclaimed(cx, found, rank, class)).collect()
     }
 }
 
-fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) -> Option<Finding> {
+fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) -> Vec<Finding> {
     // What is slow only because it is the first of its kind is gone in the next run, whatever the code around it does.
     let first = FirstUses::of(rank, class);
-    let most = largest(cx, rank, class, &first)?;
+    let idle = class.sum(|bucket| bucket.is_idle());
+    let owners = owners(cx, rank, class, &first).into_iter();
+    let much = owners.take_while(|(_, ns)| *ns as f64 >= OF_IDLE * idle as f64);
+    much.filter_map(|(doing, _)| owned_by(cx, found, (rank, class), &first, doing)).collect()
+}
+
+/// What is to be said of one owner, if no other finding claims its time.
+fn owned_by(
+    cx: &Context<'_>,
+    found: &[Finding],
+    (rank, class): (&Rank, &Class),
+    first: &FirstUses<'_>,
+    most: Doing,
+) -> Option<Finding> {
     let own = Owned::of(rank, rank.steady_steps(class), |gap, owner, bucket, part| {
         (doing(cx, rank, gap, owner, bucket) == Some(most) && !first.cover(part)).then_some(part)
     });
@@ -177,8 +190,8 @@ fn doing(cx: &Context<'_>, rank: &Rank, gap: &Gap, owner: Option<&Owner>, bucket
     }
 }
 
-/// The owner of the most idle time of the steps that count.
-fn largest(cx: &Context<'_>, rank: &Rank, class: &Class, first: &FirstUses<'_>) -> Option<Doing> {
+/// The owners of the idle time of the steps that count, those of the most time first.
+fn owners(cx: &Context<'_>, rank: &Rank, class: &Class, first: &FirstUses<'_>) -> Vec<(Doing, i64)> {
     let mut names: FxHashMap<Doing, i64> = FxHashMap::default();
     for gap in rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step)) {
         for (bucket, part) in gap.parts.iter().filter(|(_, part)| !first.cover(*part)) {
@@ -191,5 +204,7 @@ fn largest(cx: &Context<'_>, rank: &Rank, class: &Class, first: &FirstUses<'_>) 
         Doing::Record(name) => cx.trace.strings.get(name),
         Doing::Operators => "",
     };
-    names.into_iter().max_by_key(|(of, ns)| (*ns, std::cmp::Reverse(text(*of)))).map(|(of, _)| of)
+    let mut owners: Vec<(Doing, i64)> = names.into_iter().collect();
+    owners.sort_by_key(|(of, ns)| (std::cmp::Reverse(*ns), text(*of)));
+    owners
 }
