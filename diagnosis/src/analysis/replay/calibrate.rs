@@ -44,6 +44,8 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
         ops: operations(timeline, instances, &typical, &causes),
         calls,
         threads,
+        main: roles.main,
+        begins: timeline.calls.iter().map(|call| call.start).collect(),
         starts: timeline.ops.iter().map(|op| op.start).collect(),
         ends: timeline.ops.iter().map(|op| op.end).collect(),
         typical,
@@ -120,7 +122,7 @@ fn order(timeline: &Timeline, threads: &mut [Thread], instances: &FxHashMap<u32,
 fn host_leads(timeline: &Timeline, threads: &[Thread], roles: &Roles, nodes: &[Node]) -> Vec<CallRow> {
     let position: FxHashMap<TrackId, usize> = threads.iter().enumerate().map(|(i, t)| (t.track, i)).collect();
     let mut cursor: Vec<Ns> = threads.iter().map(Thread::origin).collect();
-    let blank = CallRow { thread: 0, follows: NONE, awaits: NONE, before: 0, own: 0, tail: 0 };
+    let blank = CallRow { thread: 0, follows: NONE, awaits: NONE, heeds: NONE, before: 0, own: 0, tail: 0 };
     let mut rows = vec![blank; timeline.calls.len()];
     let feeders = timeline.tasks.feeders();
     for node in nodes {
@@ -239,6 +241,7 @@ fn row(timeline: &Timeline, op: &DeviceOp, (pred, dep, instance): (u32, u32, u32
         dep,
         core: core.unwrap_or(NONE),
         instance,
+        tells: NONE,
         from_end,
         fate: Fate::Stays,
         latency: own(launched, latency, by_launch),

@@ -6,6 +6,7 @@
 //! | [`causes`] | what a call waited for, what an operation depended on |
 //! | [`calibrate`] | from a timeline to the model that reproduces it |
 //! | [`edited`] | a model with edits carried out |
+//! | [`resume`] | threads that go on when another one has seen the device finish |
 //! | [`critical_path`] | the chain of work and waiting that makes a step as long as it is |
 //! | [`run`] | the pass that settles every time |
 //!
@@ -16,6 +17,7 @@ mod causes;
 mod critical_path;
 mod edited;
 mod model;
+mod resume;
 mod run;
 
 use ::model::Ns;
@@ -86,6 +88,8 @@ pub struct Replay<'a> {
     /// How long each lasted once the last of its ranks in the capture was there, ns: longer than its transfer where all of them waited
     /// for one that is not.
     held: Vec<Ns>,
+    /// Signals that operations give at their ends.
+    signals: usize,
 }
 
 /// Step times of the ranks after a change, ns; one per step of the rank, in its order.
@@ -114,8 +118,11 @@ impl<'a> Replay<'a> {
             });
             held.push(lasted.min().unwrap_or(0).max(instance.transfer));
         }
-        let models = analysis.ranks.par_iter().zip(&instances).map(|(r, i)| calibrate::calibrate(r, i)).collect();
-        Self { analysis, models, members, transfer, held }
+        let ranks = analysis.ranks.par_iter().zip(&instances);
+        let mut models: Vec<Model> = ranks.map(|(r, i)| calibrate::calibrate(r, i)).collect();
+        let resumed = resume::find(&analysis.ranks, &analysis.job, &models);
+        resume::apply(&mut models, &resumed);
+        Self { analysis, models, members, transfer, held, signals: resumed.len() }
     }
 
     /// Step times with `edits` carried out, each on the rank at its position. Ranks that nothing can have changed keep the
@@ -190,7 +197,7 @@ impl<'a> Replay<'a> {
             })
             .collect();
         let transfer = changed(&self.held, edited.iter().flat_map(|(_, e)| &e.transfers));
-        let mut meeting = Meeting::new(self.members.clone(), transfer);
+        let mut meeting = Meeting::new(self.members.clone(), transfer, self.signals);
         let mut walks: Vec<Walk<'_>> =
             edited.iter().filter_map(|(i, e)| Some(Walk::new(self.models.get(*i)?, e))).collect();
         run::replay(&mut walks, &mut meeting);

@@ -43,6 +43,8 @@ pub(super) struct OpRow {
     pub core: u32,
     /// Collective that it is part of.
     pub instance: u32,
+    /// Signal that its end gives.
+    pub tells: u32,
     /// Whether `latency` counts from the return of the call rather than from its beginning.
     pub from_end: bool,
     /// What becomes of it.
@@ -69,6 +71,8 @@ pub(super) struct CallRow {
     pub follows: u32,
     /// Operation whose end the call waits for.
     pub awaits: u32,
+    /// Signal of an operation's end, maybe in another rank, that lets the call begin.
+    pub heeds: u32,
     /// Host time before the call.
     pub before: Ns,
     /// Time of the call itself (after the last call nested in it), without waiting.
@@ -112,6 +116,10 @@ pub(super) struct Model {
     pub calls: Vec<CallRow>,
     /// Host threads.
     pub threads: Vec<Thread>,
+    /// The one that launches most, as an index.
+    pub main: usize,
+    /// Observed begin of each call, ns.
+    pub begins: Vec<Ns>,
     /// Observed start of each operation, ns.
     pub starts: Vec<Ns>,
     /// Observed end of each operation, ns.

@@ -17,12 +17,14 @@ pub(super) struct Meeting {
     missing: Vec<u32>,
     /// Time of the transfer once all are there, ns.
     transfer: Vec<Ns>,
+    /// By how much each signal comes later than it did, ns; `None` until its operation has ended.
+    told: Vec<Option<Ns>>,
 }
 
 impl Meeting {
-    /// A meeting at which so many ranks arrive at each collective, whose transfer takes so long.
-    pub fn new(members: Vec<u32>, transfer: Vec<Ns>) -> Self {
-        Self { latest: vec![Ns::MIN; members.len()], missing: members, transfer }
+    /// A meeting at which so many ranks arrive at each collective, whose transfer takes so long, and that has so many signals.
+    pub fn new(members: Vec<u32>, transfer: Vec<Ns>, signals: usize) -> Self {
+        Self { latest: vec![Ns::MIN; members.len()], missing: members, transfer, told: vec![None; signals] }
     }
 
     fn arrive(&mut self, instance: u32, at: Option<Ns>) {
@@ -81,12 +83,20 @@ impl<'a> Walk<'a> {
         self.next >= self.model.nodes.len()
     }
 
-    /// Goes on until a collective lacks ranks, or to the end; `anyway` passes one such collective. Says whether it moved.
+    /// Goes on until a collective lacks ranks or a call its signal, or to the end; `anyway` passes one of them. Says whether it
+    /// moved.
     pub fn advance(&mut self, meeting: &mut Meeting, mut anyway: bool) -> bool {
         let from = self.next;
         while let Some(node) = self.model.nodes.get(self.next) {
             match *node {
-                Node::Begin(c) => self.begin(c as usize),
+                Node::Begin(c) => {
+                    if !self.begin(c as usize, meeting, false) {
+                        if !std::mem::take(&mut anyway) {
+                            break;
+                        }
+                        self.begin(c as usize, meeting, true);
+                    }
+                }
                 Node::End(c) => self.finish(c as usize),
                 Node::Op(o) => self.op(o as usize, meeting),
                 Node::Join(o) => {
@@ -101,15 +111,35 @@ impl<'a> Walk<'a> {
         self.next > from
     }
 
-    fn begin(&mut self, c: usize) {
-        let Some(row) = self.edited.calls().get(c) else { return };
+    fn begin(&mut self, c: usize, meeting: &Meeting, anyway: bool) -> bool {
+        let Some(row) = self.edited.calls().get(c) else { return true };
         let thread = row.thread as usize;
-        let from = if row.follows == NONE { thread } else { row.follows as usize };
         let own = self.cursor.get(thread).copied().unwrap_or(0);
-        let t = self.cursor.get(from).map_or(own, |t| (t + row.before).max(own));
+        let t = match meeting.told.get(row.heeds as usize) {
+            Some(told) => {
+                let Some(later) = told.or(anyway.then_some(0)) else { return false };
+                let was = self.model.calls.get(c).map_or(0, |row| row.before);
+                let signal = self.model.begins.get(c).copied().unwrap_or(0) - was;
+                (signal + later + row.before).max(own)
+            }
+            None => {
+                let from = if row.follows == NONE { thread } else { row.follows as usize };
+                self.cursor.get(from).map_or(own, |t| (t + row.before).max(own))
+            }
+        };
         self.settle(thread, t);
         if let Some(begun) = self.begun.get_mut(c) {
             *begun = t;
+        }
+        true
+    }
+
+    /// Says how much later an operation has ended, where somebody heeds it.
+    fn tell(&self, o: usize, meeting: &mut Meeting) {
+        let Some(row) = self.edited.ops().get(o) else { return };
+        if let Some(told) = meeting.told.get_mut(row.tells as usize) {
+            let ended = |ends: &[Ns]| ends.get(o).copied().unwrap_or(0);
+            *told = Some(ended(&self.end) - ended(&self.model.ends));
         }
     }
 
@@ -144,7 +174,7 @@ impl<'a> Walk<'a> {
             if row.instance != NONE {
                 meeting.arrive(row.instance, None);
             }
-            return;
+            return self.tell(o, meeting);
         }
         let waited = self.end.get(row.dep as usize).map(|t| t + row.lag);
         let queued = queue.map(|t| t + row.gap);
@@ -158,6 +188,9 @@ impl<'a> Walk<'a> {
             start = start.max(self.beside);
         }
         self.run(o, start, start + row.dur, queue);
+        if row.instance == NONE {
+            self.tell(o, meeting);
+        }
     }
 
     /// Books an operation that runs.
@@ -172,7 +205,7 @@ impl<'a> Walk<'a> {
         self.book(o, start, end, free);
     }
 
-    fn join(&mut self, o: usize, meeting: &Meeting, anyway: bool) -> bool {
+    fn join(&mut self, o: usize, meeting: &mut Meeting, anyway: bool) -> bool {
         let Some(row) = self.edited.ops().get(o).filter(|row| row.fate != Fate::Removed) else { return true };
         // It waits for nobody any more, and has run already.
         if row.instance == NONE {
@@ -183,6 +216,7 @@ impl<'a> Walk<'a> {
         let end = self.model.ends.get(o).map_or(start, |observed| observed.saturating_add(since)).max(start);
         let queue = self.free.get(row.pred as usize).copied();
         self.run(o, start, end, queue);
+        self.tell(o, meeting);
         true
     }
 
