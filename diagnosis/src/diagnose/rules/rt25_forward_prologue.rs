@@ -27,6 +27,10 @@ const SHARE: f64 = 0.05;
 /// next.
 const SHORTEST: i64 = 100_000;
 
+/// Shortest pause of a step between its last operation and its graph, of which nothing but the step's own mark was recorded, that
+/// counts, ns; own value, several times what an engine takes there.
+const BEFORE_GRAPH: i64 = 300_000;
+
 /// The rule.
 pub struct ForwardPrologue;
 
@@ -46,10 +50,10 @@ static DOC: Doc = Doc {
         "每一步都要付出，且更快的算子或更大的图都不能缩短它：它位于首次下发之前。",
     ),
     trigger: Text::new(
-        "Host code from the beginning of the outermost forward record to the first launch inside it, at least 100 µs of idle time each, together at least 5 % of the mean step.",
-        "从最外层前向记录开始到其中首次下发之间的主机代码，每次空闲不少于 100 µs，合计至少占平均步时的 5%。",
+        "Host code from the beginning of the outermost forward record to the first launch inside it, at least 100 µs of idle time each, or from the inputs of a step to its graph where nothing inside the step's mark was recorded, at least 300 µs each, together at least 5 % of the mean step.",
+        "从最外层前向记录开始到其中首次下发之间的主机代码，每次空闲不少于 100 µs；或步标记内无其他记录时，从该步输入到图下发之间，每次不少于 300 µs；合计至少占平均步时的 5%。",
     ),
-    source: Text::new("100 µs and 5 %: own values.", "100 µs 与 5%：自定值。"),
+    source: Text::new("100 µs, 300 µs and 5 %: own values.", "100 µs、300 µs 与 5%：自定值。"),
     guards: Text::new(
         "Input preparation (RT-08), the input pipeline (RT-24), allocation, compilation and synchronisation inside it have rules of their own and are not counted.",
         "其中的输入准备（RT-08）、输入流水线（RT-24）、分配、编译与同步另有规则，不计入。",
@@ -71,10 +75,13 @@ impl Rule for ForwardPrologue {
 }
 
 fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
-    let pick = |_: &Gap, owner: Option<&Owner>, bucket: Bucket, part: Span| prologue(cx, rank, owner, bucket, part);
+    let pick =
+        |gap: &Gap, owner: Option<&Owner>, bucket: Bucket, part: Span| prologue(cx, rank, (gap, owner), bucket, part);
     let cost = recurring(rank, class, SHARE, |step| Owned::of(rank, std::iter::once(step), pick).total)?;
     let prologue = Owned::of(rank, rank.steady_steps(class), pick);
-    let spoken = prologue.spoken(cx, rank)?;
+    let spoken = prologue.spoken(cx, rank);
+    let nothing = Text::new("nothing inside the step's mark was recorded", "步标记内没有其他记录");
+    let owner = spoken.as_ref().map_or(Value::Text(nothing), |spoken| Value::Raw(spoken.place.clone()));
     let saying = Saying {
         formula: Text::new(
             "idle from the beginning of the forward pass to its first launch / mean step",
@@ -84,7 +91,7 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
             "In {class} the device waits {idle} of {step} ({share}) while the host is inside the forward pass and has launched nothing yet: {owner}.",
             "{class} 中主机已进入前向但尚未下发，设备等待 {idle}，步时 {step}（{share}）：{owner}。",
         ),
-        more: vec![("owner", Value::Raw(spoken.place.clone()))],
+        more: vec![("owner", owner)],
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prologue.gone() },
     };
     let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(SHARE, &cost, saying).with(Evidence::new(
@@ -92,7 +99,7 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         Value::Ns(cost.per_step),
         reading::sample(prologue.rows.iter().copied()),
     ));
-    if !spoken.children.is_empty() {
+    if let Some(spoken) = spoken.filter(|spoken| !spoken.children.is_empty()) {
         finding = finding.with(Evidence {
             what: Message::new(
                 Text::new("of it in the first owner, which holds {children}", "其中属于首要归属者，其内有 {children}"),
@@ -111,11 +118,33 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
 }
 
 /// What of a part of a gap the host spends inside the forward pass before its first launch.
-fn prologue(cx: &Context<'_>, rank: &Rank, owner: Option<&Owner>, bucket: Bucket, part: Span) -> Option<Span> {
+fn prologue(
+    cx: &Context<'_>,
+    rank: &Rank,
+    (gap, owner): (&Gap, Option<&Owner>),
+    bucket: Bucket,
+    part: Span,
+) -> Option<Span> {
     let owner = owner.filter(|owner| owner.ns >= SHORTEST)?;
-    let begun = owner.forward?.saturating_sub(rank.timeline.lag);
+    let begun = match owner.forward {
+        Some(begun) => begun.saturating_sub(rank.timeline.lag),
+        None if ends_with_graph(rank, gap, owner) && is_silent(cx, bucket) => part.start,
+        None => return None,
+    };
     let own = owned::is_code(cx, bucket)
         && !owned::is_input(cx, Some(owner), bucket)
         && !reading::is_host(cx.analysis, bucket, "prepare_inputs");
     own.then(|| Span::new(part.start.max(begun), part.end)).filter(|part| !part.is_empty())
+}
+
+/// Whether a long pause inside a step ends with the step's graph, and only the step's own mark says what the host did: the graph is
+/// the forward pass.
+fn ends_with_graph(rank: &Rank, gap: &Gap, owner: &Owner) -> bool {
+    let graph = reading::owner(rank, gap).is_some_and(|op| op.in_graph && op.first_of_call);
+    graph && owner.wraps && !gap.between_steps && gap.span.len() >= BEFORE_GRAPH
+}
+
+/// Whether no record of the host but a range says what it does.
+fn is_silent(cx: &Context<'_>, bucket: Bucket) -> bool {
+    ["range", "unknown"].iter().any(|label| reading::is_host(cx.analysis, bucket, label))
 }

@@ -83,6 +83,22 @@ fn rt25_is_the_time_inside_the_forward_pass_before_its_first_launch() {
     assert!(gain.from - gain.to_low < us(760) && gain.from - gain.to_high > us(450), "{gain:?}");
 }
 
+/// A seventh of a step lay between its inputs and its graph, inside a range for each size of the batch, and nobody named it.
+#[test]
+fn rt25_is_also_the_time_before_a_graph_of_which_only_the_steps_mark_is_recorded() {
+    let run = |ns: Ns| {
+        Run::steps(12, move |r, i| {
+            let from = r.host;
+            r.launch(NORM, us(5)).think(ns).graph(&[(GEMM, us(50)); 10], us(1)).token();
+            let span = (from, r.host);
+            r.script.host(Category::UserRange, ["step[DECODE bs=7]", "step[DECODE bs=8]"][i % 2], span);
+        })
+    };
+    let slow = run(us(700));
+    assert!(fires("RT-25", &slow));
+    assert!(!fires("RT-25", &run(us(200))));
+}
+
 #[test]
 fn rt26_names_the_owner_of_idle_time_that_no_rule_claims() {
     let other = forward("runner.py(9): decide", us(3_000));
