@@ -52,7 +52,7 @@ impl Pause {
 /// All calls of a job that begin because the device finished.
 pub(super) fn find(ranks: &[Rank], job: &Job, models: &[Model]) -> Vec<Resumption> {
     let mut found: Vec<Resumption> = Vec::new();
-    let all: Vec<Vec<Pause>> = ranks.iter().zip(models).map(|(rank, model)| pauses(rank, model)).collect();
+    let all: Vec<Vec<Pause>> = ranks.iter().zip(models).map(|(rank, model)| pauses(rank, model, model.main)).collect();
     let own: Vec<Vec<Resumption>> =
         (0..ranks.len()).map(|at| by_another_thread(ranks, models, &all, at).unwrap_or_default()).collect();
     let Some(source) = own.iter().max_by_key(|own| own.len()).filter(|own| !own.is_empty()) else { return found };
@@ -62,12 +62,42 @@ pub(super) fn find(ranks: &[Rank], job: &Job, models: &[Model]) -> Vec<Resumptio
             false => found.extend(own),
         }
     }
+    for (at, (rank, model)) in ranks.iter().zip(models).enumerate() {
+        let of_rank: Vec<Resumption> = found.iter().copied().filter(|found| found.call.0 == at).collect();
+        for thread in feeders(rank, model) {
+            found.extend(ahead_of_it(rank, &pauses(rank, model, thread), &of_rank));
+        }
+    }
     found
 }
 
-/// The pauses of the thread that launches most.
-fn pauses(rank: &Rank, model: &Model) -> Vec<Pause> {
-    let points = model.threads.get(model.main).map_or(&[][..], |thread| &thread.points);
+/// The threads that hand work to the one that launches, as indices.
+fn feeders(rank: &Rank, model: &Model) -> Vec<usize> {
+    let tracks = rank.timeline.tasks.feeders();
+    let all = model.threads.iter().enumerate();
+    all.filter(|(i, thread)| *i != model.main && tracks.contains(&thread.track)).map(|(i, _)| i).collect()
+}
+
+/// Pauses of a thread that hands over work which end while the one that launches still waits for it: both wait for the same.
+fn ahead_of_it(rank: &Rank, pauses: &[Pause], found: &[Resumption]) -> Vec<Resumption> {
+    let of = |resumed: &Resumption| {
+        let began = rank.timeline.calls.get(resumed.call.1 as usize)?.start;
+        let pause = pauses.get(pauses.partition_point(|pause| pause.to <= began).checked_sub(1)?)?;
+        let lag = resumed.lag - (began - pause.to);
+        (pause.to >= began - resumed.lag && pause.holds(lag)).then_some(Resumption {
+            call: (resumed.call.0, pause.call),
+            lag,
+            ..*resumed
+        })
+    };
+    let mut ahead: Vec<Resumption> = found.iter().filter_map(of).collect();
+    ahead.dedup_by_key(|ahead| ahead.call);
+    ahead
+}
+
+/// The pauses of a thread.
+fn pauses(rank: &Rank, model: &Model, thread: usize) -> Vec<Pause> {
+    let points = model.threads.get(thread).map_or(&[][..], |thread| &thread.points);
     let (mut depth, mut out) = (0usize, Vec::new());
     for pair in points.windows(2) {
         let [(from, before), (to, node)] = pair else { continue };

@@ -73,7 +73,11 @@ impl Excess {
                     let Some(ns) = self.aligned(*bucket, span.len()) else { continue };
                     match (call, gap.owner) {
                         (Some(call), _) if bucket.is_host_side() && *bucket != Bucket::LaunchLatency => {
-                            host.entry(call.track).or_default().push((*span, ns));
+                            // Who hands the work over comes earlier too.
+                            let feeder = rank.timeline.tasks.awaited(call.track, span.start);
+                            for track in [Some(call.track), feeder].into_iter().flatten() {
+                                host.entry(track).or_default().push((*span, ns));
+                            }
                         }
                         (_, Some(owner)) => gaps.push((owner, ns)),
                         _ => {}

@@ -41,7 +41,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     }
     let spoken_of = case.findings.iter().any(of_waits);
     let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
-    if spoken_of && gain >= SHORT_OF * share {
+    // Of two ranks none is the next one.
+    if spoken_of && (gain >= SHORT_OF * share || case.cx.analysis.ranks.len() < 3) {
         return None;
     }
     let analysis = case.cx.analysis;
