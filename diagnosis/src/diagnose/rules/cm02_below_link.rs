@@ -278,7 +278,7 @@ fn judge(cx: &Context<'_>, index: usize, rank: &Rank, class: &Class) -> Option<F
     let unsure = claim.modelled || others.iter().any(of_model);
     let text = if claim.modelled { MODELLED } else { RECORDED };
     let more = vec![
-        ("n", Value::Count((far.len() / steps) as u64)),
+        ("n", Value::Number((far.len() as f64 * 10.0 / steps as f64).round() / 10.0)),
         ("took", Value::Ns(all / count)),
         ("ratio", Value::Ratio(all as f64 / (claim.expected * count).max(1) as f64)),
         ("size", Value::Bytes(claim.size)),

@@ -60,7 +60,7 @@ const FRAGMENTS: &[(&str, FineOp)] = &[
 ];
 
 /// Fragments of names of kernels that pick rows: torch's gathers and index_select, CANN's GatherV2.
-const GATHERS: [&str; 3] = ["gather", "indexselect", "index_select"];
+const GATHERS: [&str; 4] = ["index_kernel_impl", "gather", "indexselect", "index_select"];
 
 /// Words that are an operation when a whole part of the name equals them (`aclnnMul_MulAiCore_Mul`, `triton_poi_fused_mul_3`).
 const WORDS: &[(&str, FineOp)] = &[
