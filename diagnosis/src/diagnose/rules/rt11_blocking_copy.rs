@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use model::{
     Detail,
     EvidenceClass::{Correlation, Device, HostApi},
-    Span, Trace,
+    Span, Trace, TrackId,
 };
 
-use super::{ceilings::Ceilings, gate::recurring, reading};
+use super::{ceilings::Ceilings, change, gate::recurring, reading};
 use crate::{
-    analysis::{Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step},
+    analysis::{Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         relations::{Advice, Relations},
@@ -40,6 +40,13 @@ const MORE_THAN_TOKENS: i64 = 131_072;
 /// take on any link.
 const LONGER_THAN_TOKENS: i64 = 1_000_000;
 
+/// Copies of a step to the host that hold no more than tokens from which they are values read one by one; own value: a step that
+/// reads its tokens, their probabilities and a flag has fewer.
+const MANY: usize = 8;
+/// What stays of the host's way from one of them to the next where one copy brings them all, in percent: the code that uses the
+/// values runs all the same; own value.
+const USES: i64 = 50;
+
 /// The rule.
 pub struct BlockingCopy;
 
@@ -51,8 +58,8 @@ static DOC: Doc = Doc {
     advice: Advice::Device,
     relations: Relations::NONE,
     sees: Text::new(
-        "A copy between host and device uses pageable memory or a call that waits for it, and no device work hides it.",
-        "主机与设备间的拷贝使用可换页内存或会等待的调用，且没有设备工作掩盖它。",
+        "A copy between host and device uses pageable memory or a call that waits for it, and no device work hides it. So do many copies of a few bytes, such as `.item()` for each request.",
+        "主机与设备间的拷贝使用可换页内存或会等待的调用，且没有设备工作掩盖它。许多数字节的小拷贝（如对每个请求调用 `.item()`）也是如此。",
     ),
     matters: Text::new(
         "A pageable copy is staged by the driver on the calling thread: neither the host nor the device makes progress.",
@@ -107,8 +114,11 @@ impl Rule for BlockingCopy {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let change =
-                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: unblocked(cx, rank, class) };
+            let singly: Vec<OneByOne<'_>> =
+                rank.steady_steps(class).filter_map(|step| OneByOne::of(cx.trace, rank, step)).collect();
+            let edits = unblocked(cx, rank, class).into_iter().chain(OneByOne::together(rank, &singly)).collect();
+            let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
+            let values: usize = singly.iter().map(|singly| singly.copies.len()).sum();
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -123,14 +133,15 @@ impl Rule for BlockingCopy {
                     Text::new("of these, recorded with pageable memory", "其中记录为可换页内存"),
                     Value::Count(pageable as u64),
                     Vec::new(),
-                ))
-                .against(Competing::open(
-                    Text::new("the host needs the value before it can go on", "主机必须拿到该值才能继续"),
-                    Text::new(
-                        "then only the copy's own time can be hidden; making it asynchronous decides",
-                        "若如此则只能隐藏拷贝自身时间；改为异步后即可判定",
-                    ),
                 ));
+            let finding = if values == 0 { finding } else { finding.with(OneByOne::evidence(values, class)) };
+            let finding = finding.against(Competing::open(
+                Text::new("the host needs the value before it can go on", "主机必须拿到该值才能继续"),
+                Text::new(
+                    "then only the copy's own time can be hidden; making it asynchronous decides",
+                    "若如此则只能隐藏拷贝自身时间；改为异步后即可判定",
+                ),
+            ));
             found.extend(finding.gated(cost.most));
         }
         found.into_iter().collect()
@@ -156,6 +167,63 @@ fn is_more_than_tokens(trace: &Trace, op: &DeviceOp) -> bool {
         bytes => bytes >= MORE_THAN_TOKENS,
     }
 }
+
+/// The values that a step reads one by one, such as with `.item()` for each request: a copy of a few bytes, the wait for it, and what
+/// the host does before it asks for the next. One copy brings them all.
+struct OneByOne<'a> {
+    step: &'a Step,
+    /// The copies but for the last, which brings the rest, as indices into the timeline.
+    copies: Vec<u32>,
+}
+
+impl<'a> OneByOne<'a> {
+    fn of(trace: &Trace, rank: &Rank, step: &'a Step) -> Option<Self> {
+        let value = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoH) && !is_more_than_tokens(trace, op);
+        let values = blocking(trace, rank, step).filter(|(_, op, _)| value(op) && bytes(trace, op) > 0);
+        let copies: Vec<u32> = values.map(|(i, ..)| i as u32).collect();
+        (copies.len() >= MANY).then_some(Self { step, copies })
+    }
+
+    /// What is gone where one copy brings all: the copies, the waits for each, and part of the host's way to the next; hopefully all
+    /// of it.
+    fn together(rank: &Rank, singly: &[Self]) -> Vec<Edit> {
+        if singly.is_empty() {
+            return Vec::new();
+        }
+        let copies: Vec<u32> = singly.iter().flat_map(|singly| singly.copies.iter().copied()).collect();
+        let ends = |gap: &Gap| gap.owner.is_some_and(|op| copies.binary_search(&op).is_ok());
+        let way = |percent| {
+            let steps = singly.iter().map(|singly| singly.step);
+            change::host_time(rank, steps, |gap, bucket| ends(gap) && bucket.is_host_side(), percent)
+        };
+        let calls = copies.iter().filter_map(|op| rank.timeline.ops.get(*op as usize)?.call);
+        let waits: Vec<(TrackId, Span)> = calls.filter_map(|call| awaited(rank, call)).collect();
+        let certain = [Edit::Remove(copies.clone())].into_iter().chain(change::shortened(waits, 0)).chain(way(USES));
+        certain.chain(change::hoped(way(0))).collect()
+    }
+
+    fn evidence(values: usize, class: &Class) -> Evidence {
+        Evidence::new(
+            Text::new(
+                "copies of a few bytes per step, one behind the other, each with a wait and the host's way to the next: read them at once",
+                "每步逐个进行的数字节拷贝，每次都要等待并由主机走到下一次：请一次读回",
+            ),
+            Value::Number((values as f64 * 10.0 / class.steady.max(1) as f64).round() / 10.0),
+            Vec::new(),
+        )
+    }
+}
+
+/// The call right behind a copy on its thread that waits for it, as a stretch of that thread.
+fn awaited(rank: &Rank, copy: u32) -> Option<(TrackId, Span)> {
+    let calls = rank.timeline.calls.get(copy as usize..)?;
+    let (copy, rest) = calls.split_first()?;
+    let next = rest.iter().take(NEAR).find(|call| call.track == copy.track && call.start >= copy.end)?;
+    (next.blocking && next.ops == 0).then(|| (next.track, Span::new(next.start, next.end)))
+}
+
+/// Calls of other threads that may lie between a copy and the wait for it; own value.
+const NEAR: usize = 16;
 
 /// Bytes of a copy; 0 where the capture does not say.
 fn bytes(trace: &Trace, op: &DeviceOp) -> i64 {

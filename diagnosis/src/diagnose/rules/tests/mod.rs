@@ -3,6 +3,7 @@
 mod ceilings;
 mod claims;
 mod communication;
+mod copies;
 mod doubts;
 mod first_screen;
 mod graphs;
