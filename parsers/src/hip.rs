@@ -1,9 +1,9 @@
 //! What the profilers of HIP programs have in common: how they spell kernels, sizes and directions, and what they tell of
 //! the machine.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
-use model::{Conditions, KernelSummary, Ns, Provenance, Stated, StatedSum, StringId, TraceSink};
+use model::{Category, Conditions, KernelSummary, Ns, Provenance, Severity, Stated, StatedSum, StringId, TraceSink};
 
 use crate::csv_table::Table;
 
@@ -87,6 +87,56 @@ pub(crate) fn asked(call: &str) -> Option<&'static str> {
     let of = call.strip_prefix("hipMemcpy")?;
     let known = [("Peer", "PtoP"), ("HtoD", "HtoD"), ("DtoH", "DtoH"), ("DtoD", "DtoD")];
     known.iter().find(|(name, _)| of.starts_with(name)).map(|(_, short)| *short)
+}
+
+/// What an operation of the device is by its name, and otherwise what its lane holds. Roctracer's own names.
+pub(crate) fn operation(name: &str, otherwise: Category) -> Category {
+    let begins = |word: &str| name.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    match () {
+        () if begins("copy") => Category::Memcpy,
+        () if begins("fillbuffer") || begins("memset") => Category::Memset,
+        // What a queue does of itself so that others can wait for it; HIP has no word for it.
+        () if begins("unknown command type") => Category::DeviceEvent,
+        () => otherwise,
+    }
+}
+
+/// Most processes that are told apart where their rows are joined.
+const MAX_JOINED: usize = 4096;
+
+/// Whose the rows of rocprof v1 are. Versions up to ROCm 5 repeat the number of the lane as `pid`; there the process of an
+/// operation is its `proc-id`, and that of a call is not told, so that all rows of a file are one process.
+pub(crate) struct Owners {
+    /// Whether every row's `pid` is the number of its lane.
+    pub by_lane: bool,
+    joined: BTreeSet<i64>,
+}
+
+impl Owners {
+    pub fn new(by_lane: bool) -> Self {
+        Self { by_lane, joined: BTreeSet::new() }
+    }
+
+    /// Key and number of the process of a row: `by_lane` says whether `pid` is the number of its lane.
+    pub fn of(&mut self, by_lane: bool, pid: Option<i64>, owner: Option<i64>) -> (u64, Option<i64>) {
+        if !by_lane {
+            return (pid.map_or(0, i64::cast_unsigned), pid);
+        }
+        if self.joined.len() < MAX_JOINED {
+            self.joined.extend(owner);
+        }
+        // The first that is known stands for all: what is known of a process is kept.
+        (0, self.joined.first().copied())
+    }
+
+    /// Tells how many processes beside the first were joined to it.
+    pub fn tell(&self, sink: &mut dyn TraceSink, format: &str) {
+        let joined = self.joined.len().saturating_sub(1) as u64;
+        if joined > 0 {
+            let why = "calls name no process, so that all processes are one";
+            sink.stat(&format!("{format}.processes_joined"), Severity::Notice, joined, Some(why));
+        }
+    }
 }
 
 /// Tells what every capture of such a profiler says: the vendor, that the run was traced, and by what.

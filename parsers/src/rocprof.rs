@@ -45,6 +45,11 @@ const COUNTERS: &[&str] = &[
     "l2cachehit",
 ];
 
+/// Whether a column, in lower case, holds a hardware counter.
+fn is_counter(column: &str) -> bool {
+    COUNTERS.iter().any(|block| column.starts_with(block))
+}
+
 /// Bytes in which a version that numbers its events has numbered one.
 const HEAD: usize = 1 << 18;
 
@@ -63,7 +68,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         return hip_events::read(path, &profiler, sink, options.progress);
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
-    let counters = table.header().iter().any(|name| COUNTERS.iter().any(|block| name.starts_with(block)));
+    let counters = table.header().iter().any(|name| is_counter(name));
     let columns = hip::counters::Columns::of(&table);
     table.select(COLUMNS);
     let (mut lanes, mut account) = (Lanes::default(), Account::default());

@@ -1,6 +1,7 @@
 //! rocprof v1's database (`results.db`), from which it makes its CSV and JSON: calls in `HIP` and `HSA`, kernels in `OPS`, copies
-//! in `COPY`. The `Index` of a row of each is the call's, so that it links them. Source: roctracer's `tblextr.py` and the tables
-//! of a file of ROCm 6.
+//! in `COPY`, ranges of the program in `rocTX`. The `Index` of a row of each is the call's, so that it links them. Where no calls
+//! were traced, `KERN` has the kernels with their times. Versions differ in the columns beside name and times. Source:
+//! roctracer's `tblextr.py` and the tables of files of ROCm 5 and 6.
 
 use std::path::Path;
 
@@ -31,22 +32,31 @@ const COPIES: Option<i64> = Some(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rows {
     Calls,
+    Markers,
     Kernels,
     Copies,
+    /// Kernels whose counters were read, for which they ran one after the other.
+    Counted,
 }
 
 struct Table {
     name: &'static str,
     rows: Rows,
+    columns: &'static [Column],
     becomes: &'static str,
 }
 
-const TABLES: [Table; 4] = [
-    Table { name: "HIP", rows: Rows::Calls, becomes: "host_api" },
-    Table { name: "HSA", rows: Rows::Calls, becomes: "host_api" },
-    Table { name: "OPS", rows: Rows::Kernels, becomes: "kernel; memcpy and memset by name" },
-    Table { name: "COPY", rows: Rows::Copies, becomes: "memcpy" },
+const TABLES: [Table; 6] = [
+    Table { name: "HIP", rows: Rows::Calls, columns: COLUMNS, becomes: "host_api" },
+    Table { name: "HSA", rows: Rows::Calls, columns: COLUMNS, becomes: "host_api" },
+    Table { name: "rocTX", rows: Rows::Markers, columns: COLUMNS, becomes: "user_range" },
+    Table { name: "OPS", rows: Rows::Kernels, columns: COLUMNS, becomes: "kernel; memcpy and memset by name" },
+    Table { name: "COPY", rows: Rows::Copies, columns: COLUMNS, becomes: "memcpy; memset by name" },
+    Table { name: "KERN", rows: Rows::Kernels, columns: DISPATCHES, becomes: "kernel" },
 ];
+/// `KERN` where counters stand in it.
+const COUNTED: Table =
+    Table { name: "KERN", rows: Rows::Counted, columns: DISPATCHES, becomes: "measurements of kernels; no counters" };
 
 /// Numbers may be stored as text.
 const COLUMNS: &[Column] = &[
@@ -57,14 +67,51 @@ const COLUMNS: &[Column] = &[
     Decimal("Index", &[]),
     Decimal("dev-id", &[]),
     Decimal("queue-id", &[]),
+    Decimal("proc-id", &[]),
+    Decimal("grd", &[]),
+    Decimal("wgr", &[]),
     Text("Name", None),
 ];
+/// Those of `KERN`, whose `Index` counts dispatches and is no call's.
+const DISPATCHES: &[Column] = &[
+    Decimal("BeginNs", &[]),
+    Decimal("EndNs", &[]),
+    Decimal("pid", &[]),
+    Decimal("tid", &[]),
+    // In the place of a call's number, which it has none of.
+    Decimal("", &[]),
+    Decimal("gpu-id", &[]),
+    Decimal("queue-id", &[]),
+    Decimal("proc-id", &[]),
+    Decimal("grd", &[]),
+    Decimal("wgr", &[]),
+    Text("KernelName", None),
+];
+/// Place of the name among them.
+const NAME: usize = 10;
+
+/// Whether a table has a column.
+fn has(database: &Database, table: &str, column: &str) -> bool {
+    database.tables.get(table).is_some_and(|table| table.columns.iter().any(|known| known == column))
+}
 
 fn is_own(database: &Database) -> bool {
-    let has = |name: &str, column: &str| {
-        database.tables.get(name).is_some_and(|table| table.columns.iter().any(|known| known == column))
-    };
-    TABLES.iter().any(|table| has(table.name, "BeginNs") && has(table.name, "EndNs") && has(table.name, "__section"))
+    let name = |table: &Table| if table.name == "KERN" { "KernelName" } else { "Name" };
+    TABLES.iter().any(|table| ["BeginNs", "EndNs", name(table)].iter().all(|column| has(database, table.name, column)))
+}
+
+/// The tables to be read, and whether their `pid` is the number of a lane: a version that keeps the process of an operation
+/// apart, as `proc-id`, does that, and names none for calls.
+fn chosen(database: &Database) -> (Vec<&'static Table>, bool) {
+    let counted = database
+        .tables
+        .get("KERN")
+        .is_some_and(|table| table.columns.iter().any(|name| super::is_counter(&name.to_ascii_lowercase())));
+    let traced = database.tables.get("OPS").is_some_and(|table| table.rows.is_some());
+    let wanted = |table: &&'static Table| table.name != "KERN" || (!traced && has(database, "KERN", "BeginNs"));
+    let table = |table: &'static Table| if table.name == "KERN" && counted { &COUNTED } else { table };
+    let by_lane = TABLES.iter().any(|table| has(database, table.name, "proc-id"));
+    (TABLES.iter().filter(wanted).map(table).collect(), by_lane)
 }
 
 fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
@@ -85,16 +132,18 @@ fn matches(head: &Head<'_>) -> Match {
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
     if !is_own(&database) {
-        return Err(malformed(path, &"it has none of the tables HIP, HSA, OPS and COPY"));
+        return Err(malformed(path, &"none of the tables HIP, HSA, OPS, COPY, rocTX and KERN has names and times"));
     }
     database.warn("rocprof", sink);
-    let plan = database.plan(TABLES.iter().map(|table| (table, table.name.to_owned(), COLUMNS)), "rocprof", sink);
-    let mut lanes = Lanes::default();
+    let (tables, by_lane) = chosen(&database);
+    let wanted = tables.iter().map(|table| (*table, table.name.to_owned(), table.columns));
+    let plan = database.plan(wanted, "rocprof", sink);
+    let (mut lanes, mut owners) = (Lanes::default(), hip::Owners::new(by_lane));
     plan.read(options.progress, |table, item| match item {
         Item::Page(page) => {
             let mut account = Account { read: page.rows as u64, ..Account::default() };
             for row in 0..page.rows {
-                match take(sink, &mut lanes, table.rows, &page, row) {
+                match take(sink, (&mut lanes, &mut owners), table.rows, &page, row) {
                     Some((start, end)) => account.keep(start, end),
                     None => account.incomplete += 1,
                 }
@@ -104,12 +153,14 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         }
         Item::Loss(loss) => tell_loss(&loss, "rocprof", table.name, sink),
     });
-    for (name, rows) in database.count(|table| TABLES.iter().all(|known| known.name != table.name)) {
+    for (name, rows) in database.count(|table| tables.iter().all(|known| known.name != table.name)) {
         match rows {
+            Some(rows) if name == "KERN" => sink.ledger(&name, rows, 0, 0, "not read: OPS has the same kernels"),
             Some(rows) => sink.ledger(&name, rows, 0, 0, "not read: no event that another table lacks"),
             None => sink.stat("rocprof.unreadable_table", Severity::DataLoss, 1, Some(&name)),
         }
     }
+    owners.tell(sink, "rocprof");
     if lanes.crowded > 0 {
         sink.stat("rocprof.too_many_tracks", Severity::DataLoss, lanes.crowded, None);
     }
@@ -120,30 +171,44 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 }
 
 /// Takes a row; `None` when it lacks what it cannot be placed without.
-fn take(sink: &mut dyn TraceSink, lanes: &mut Lanes, rows: Rows, page: &Page, row: usize) -> Option<(Ns, Ns)> {
-    let [start, end, pid, tid, index, device, queue] = page.ints(row);
+fn take(
+    sink: &mut dyn TraceSink,
+    (lanes, owners): (&mut Lanes, &mut hip::Owners),
+    rows: Rows,
+    page: &Page,
+    row: usize,
+) -> Option<(Ns, Ns)> {
+    let [start, end, pid, tid, index, device, queue, owner, items, block] = page.ints(row);
     let (start, end) = (start?, end?);
-    let text = page.inline(7, row).filter(|name| !name.is_empty()).unwrap_or("(unnamed)");
-    let process = pid.map_or(0, i64::cast_unsigned);
+    let text = page.inline(NAME, row).unwrap_or_default();
+    // Kernels of `KERN` and ranges stand in quotes.
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+    let text = if text.is_empty() { "(unnamed)" } else { text };
+    let one_side = |n: Option<i64>| hip::sides([n, Some(1), Some(1)]);
+    let (block, items) = (one_side(block), one_side(items));
+    let grid = hip::blocks(items, block);
+    if rows == Rows::Counted {
+        let kernel = sink.intern(hip::kernel_name(text));
+        sink.summary(hip::counted(kernel, (start, end), (grid, block)));
+        return Some((start, end));
+    }
+    let (process, pid) = owners.of(owners.by_lane, pid, owner);
     let id = lanes.process(sink, process);
     sink.describe_process(id, pid, None, None);
     let device = device.and_then(|n| i32::try_from(n).ok());
     let (track, category) = match rows {
         Rows::Calls => (lanes.thread(sink, process, tid.unwrap_or(-1)), Category::HostApi),
-        Rows::Copies => (lanes.queue(sink, process, device, COPIES, queue.unwrap_or(-1)), Category::Memcpy),
-        Rows::Kernels => {
-            let name = text.to_ascii_lowercase();
-            let category = match () {
-                () if name.starts_with("copy") => Category::Memcpy,
-                () if name.starts_with("fillbuffer") || name.starts_with("memset") => Category::Memset,
-                () => Category::Kernel,
-            };
-            (lanes.queue(sink, process, device, None, queue.unwrap_or(-1)), category)
+        Rows::Markers => (lanes.thread(sink, process, tid.unwrap_or(-1)), Category::UserRange),
+        Rows::Copies => {
+            (lanes.queue(sink, process, device, COPIES, queue.unwrap_or(-1)), hip::operation(text, Category::Memcpy))
+        }
+        Rows::Kernels | Rows::Counted => {
+            (lanes.queue(sink, process, device, None, queue.unwrap_or(-1)), hip::operation(text, Category::Kernel))
         }
     };
     let said = if category == Category::HostApi { hip::asked(text) } else { hip::direction(text) };
     let detail = match (category, said) {
-        (Category::Kernel, _) => Some(Detail::Kernel(KernelDetail::default())),
+        (Category::Kernel, _) => Some(Detail::Kernel(KernelDetail { grid, block, ..KernelDetail::default() })),
         (Category::Memcpy | Category::HostApi, Some(direction)) => {
             let direction = Some(sink.intern(direction));
             Some(Detail::Copy(CopyDetail { direction, ..CopyDetail::default() }))
@@ -152,7 +217,9 @@ fn take(sink: &mut dyn TraceSink, lanes: &mut Lanes, rows: Rows, page: &Page, ro
     };
     let name = sink.intern(hip::kernel_name(text));
     let dur = end.saturating_sub(start);
-    sink.slice(Slice { track, start, dur, name, category, correlation: index, detail: detail.as_ref() });
+    // A range counts for itself.
+    let correlation = index.filter(|_| rows != Rows::Markers);
+    sink.slice(Slice { track, start, dur, name, category, correlation, detail: detail.as_ref() });
     Some((start, end))
 }
 
@@ -160,7 +227,7 @@ fn take(sink: &mut dyn TraceSink, lanes: &mut Lanes, rows: Rows, page: &Page, ro
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use model::TraceBuilder;
+    use model::{Trace, TraceBuilder};
     use sqlx::{ConnectOptions, Executor, sqlite::SqliteConnectOptions};
 
     /// The tables as `tblextr.py` makes them.
@@ -173,21 +240,25 @@ mod tests {
         insert into COPY values (1002,1009,2,0,'CopyHostToDevice',70,71,'',0,4,'',1,0,7);
         insert into KERN values (8,'gemm');"#;
 
-    #[test]
-    fn calls_kernels_and_copies_are_linked_by_their_index() {
+    fn import(sql: &str) -> Trace {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.db");
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
             let mut db = options.connect().await.unwrap();
-            db.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(SQL.to_owned()))).await.unwrap();
+            db.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()))).await.unwrap();
             sqlx::Connection::close(db).await.unwrap();
         });
         let mut builder = TraceBuilder::new("t", "rocprof-db");
         let format = crate::detect::read(&path, &mut builder, &ReadOptions::default()).unwrap();
         assert_eq!(format.id, "rocprof-db");
-        let trace = builder.finish();
+        builder.finish()
+    }
+
+    type Row = (i64, i64, Category, String, bool);
+
+    fn rows(trace: &Trace) -> Vec<Row> {
         let mut all = Vec::new();
         for lane in &trace.lanes {
             for i in 0..lane.len() {
@@ -196,16 +267,80 @@ mod tests {
             }
         }
         all.sort();
-        let row = |start, dur, category, name: &str, linked| (start, dur, category, name.to_owned(), linked);
+        all
+    }
+
+    fn row(start: i64, dur: i64, category: Category, name: &str, linked: bool) -> Row {
+        (start, dur, category, name.to_owned(), linked)
+    }
+
+    #[test]
+    fn calls_kernels_and_copies_are_linked_by_their_index() {
+        let trace = import(SQL);
         let expected = [
             row(0, 10, Category::HostApi, "hipMemcpy", false),
             row(2, 7, Category::Memcpy, "CopyHostToDevice", true),
             row(20, 10, Category::HostApi, "hipLaunchKernel", false),
             row(50, 40, Category::Kernel, "gemm(float*)", true),
         ];
-        assert_eq!(all, expected);
+        assert_eq!(rows(&trace), expected);
         assert_eq!(trace.stat("rocprof.incomplete_row"), 1);
         let names = trace.ledger.iter().find(|row| row.category == "KERN").unwrap();
         assert_eq!((names.read, names.kept), (1, 0));
+    }
+
+    /// The tables of ROCm 5, whose `pid` is the number of a lane: they were refused for lack of a column that is not read.
+    #[test]
+    fn tables_without_sections_are_read_and_their_lanes_are_no_processes() {
+        let trace = import(
+            r#"create table rocTX("BeginNs" integer, "EndNs" integer, "pid" integer, "tid" integer, "Name" text, "Index" integer);
+            create table HIP("BeginNs" integer, "EndNs" integer, "pid" integer, "tid" integer, "Name" text, "args" text, "Index" integer, "Data" text, "DurationNs" integer);
+            create table OPS("BeginNs" integer, "EndNs" integer, "dev-id" integer, "queue-id" integer, "Name" text, "pid" integer, "tid" integer, "Index" integer, "proc-id" integer, "Data" text, "DurationNs" integer);
+            create table COPY("BeginNs" integer, "EndNs" integer, "dev-id" integer, "queue-id" integer, "Name" text, "pid" integer, "tid" integer, "Index" integer, "proc-id" integer, "Data" text, "DurationNs" integer);
+            create table A("Index" integer, "KernelName" text);
+            insert into rocTX values (990,1100,0,71,'"view"',8);
+            insert into HIP values (1000,1010,2,71,'hipMemcpy','',4,'',10),(1020,1030,2,71,'hipLaunchKernel','',8,'',10),(1031,1032,2,71,'hipMemset','',9,'',1);
+            insert into OPS values (1050,1090,0,0,'gemm(float*) [clone .kd]',6,1,8,70,'',40);
+            insert into COPY values (1002,1009,0,0,'CopyHostToDevice',1,0,4,70,'',7),(1040,1044,0,0,'FillBuffer',1,0,9,70,'',4);"#,
+        );
+        let expected = [
+            row(0, 110, Category::UserRange, "view", false),
+            row(10, 10, Category::HostApi, "hipMemcpy", false),
+            row(12, 7, Category::Memcpy, "CopyHostToDevice", true),
+            row(30, 10, Category::HostApi, "hipLaunchKernel", false),
+            row(41, 1, Category::HostApi, "hipMemset", false),
+            row(50, 4, Category::Memset, "FillBuffer", true),
+            row(60, 40, Category::Kernel, "gemm(float*)", true),
+        ];
+        assert_eq!(rows(&trace), expected);
+        assert_eq!(trace.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [Some(70)]);
+    }
+
+    /// A database of kernels alone, which was refused.
+    const DISPATCHED: &str = r#"create table KERN("Index" integer, "KernelName" text, "gpu-id" integer, "queue-id" integer, "pid" integer, "tid" integer, "grd" integer, "wgr" integer, "BeginNs" integer, "EndNs" integer);
+            insert into KERN values (0,'"gemm(float*) [clone .kd]"',8,0,70,70,512,256,1050,1090),(1,'"fill.kd"',8,0,70,70,256,256,1090,1095);"#;
+
+    #[test]
+    fn a_table_of_kernels_alone_is_read() {
+        let trace = import(DISPATCHED);
+        let expected =
+            [row(0, 40, Category::Kernel, "gemm(float*)", false), row(40, 5, Category::Kernel, "fill", false)];
+        assert_eq!(rows(&trace), expected);
+        assert!(trace.details.iter().any(|d| matches!(d, Detail::Kernel(k) if k.grid == Some([2, 1, 1]))));
+    }
+
+    #[test]
+    fn kernels_that_stand_in_ops_too_are_read_once() {
+        let trace = import(&format!("{SQL}drop table KERN;{DISPATCHED}"));
+        assert_eq!(rows(&trace).len(), 4);
+        let twice = trace.ledger.iter().find(|row| row.category == "KERN").unwrap();
+        assert_eq!((twice.read, twice.kept), (2, 0));
+    }
+
+    #[test]
+    fn a_table_of_kernels_with_counters_is_no_timeline() {
+        let counted = DISPATCHED.replace("\"EndNs\" integer", "\"EndNs\" integer, \"SQ_WAVES\" integer");
+        let trace = import(&counted.replace("1090)", "1090,7)").replace("1095)", "1095,7)"));
+        assert_eq!((trace.slice_count(), trace.summaries.len()), (0, 2));
     }
 }
