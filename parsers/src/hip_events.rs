@@ -5,15 +5,16 @@ use std::path::Path;
 
 use model::{Category, Clock, CopyDetail, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
 use rustc_hash::FxHashMap;
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 mod flows;
 
 use flows::Flows;
 
 use crate::{
-    Place, Progress, ReadError, hip,
+    Place, Progress, ReadError,
+    chrome_event::{Event, int},
+    hip,
     json_walk::{List, walk},
     lanes::{Account, Lanes},
     simulated,
@@ -73,60 +74,11 @@ impl Lane {
         match self {
             Self::Api => ("API", "host_api"),
             Self::Markers => ("markers", "user_range"),
-            Self::Copy => ("COPY", "memcpy"),
+            Self::Copy => ("COPY", "memcpy; memset by name"),
             Self::Gpu(_) => ("GPU", "kernel; memcpy and memset by name"),
             Self::Barriers => ("GPU barriers", "not kept: waits of queues, no work"),
             Self::Other => ("other lanes", "not kept: unknown to this version"),
         }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Event<'a> {
-    #[serde(default)]
-    ph: String,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    pid: Value,
-    #[serde(default)]
-    tid: Value,
-    #[serde(borrow)]
-    ts: Option<&'a RawValue>,
-    #[serde(borrow)]
-    dur: Option<&'a RawValue>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(default)]
-    args: FxHashMap<String, Value>,
-}
-
-/// A number that is written as one or as text.
-fn int(value: Option<&Value>) -> Option<i64> {
-    match value? {
-        Value::String(text) => text.trim().parse().ok(),
-        value => value.as_i64(),
-    }
-}
-
-/// A time in µs, with whatever decimals it has and possibly as text, as ns.
-fn micros(value: Option<&RawValue>) -> Option<Ns> {
-    let text = value?.get().trim_matches('"');
-    model::time::parse_decimal(text.as_bytes(), 3).ok().map(|(ns, _)| ns)
-}
-
-impl Event<'_> {
-    /// Start and end: exact ns where the arguments have them, as in rocprof.
-    fn times(&self) -> Option<(Ns, Ns)> {
-        let exact = int(self.args.get("BeginNs")).zip(int(self.args.get("EndNs")));
-        exact.or_else(|| {
-            let start = micros(self.ts)?;
-            Some((start, start.saturating_add(micros(self.dur)?)))
-        })
-    }
-
-    fn arg(&self, names: &[&str]) -> Option<i64> {
-        names.iter().find_map(|name| int(self.args.get(*name)))
     }
 }
 
@@ -139,6 +91,7 @@ struct Import<'a> {
     sink: &'a mut dyn TraceSink,
     flows: Flows,
     lanes: Lanes,
+    owners: hip::Owners,
     names: FxHashMap<i64, Lane>,
     accounts: std::collections::BTreeMap<&'static str, (Account, &'static str)>,
     unreadable: u64,
@@ -169,6 +122,7 @@ pub(crate) fn read(
         sink,
         flows,
         lanes: Lanes::default(),
+        owners: hip::Owners::new(false),
         names: FxHashMap::default(),
         accounts: std::collections::BTreeMap::new(),
         unreadable: 0,
@@ -199,6 +153,7 @@ pub(crate) fn read(
             import.sink.stat(&stat(name), Severity::DataLoss, count, None);
         }
     }
+    import.owners.tell(&mut *import.sink, profiler.format);
     if let Some(why) = broken {
         import.sink.stat(&stat("damaged_file"), Severity::DataLoss, 1, Some(&why));
     }
@@ -240,10 +195,12 @@ impl Import<'_> {
 
     /// Adds an event if its lane is kept.
     fn add(&mut self, lane: Lane, event: &Event<'_>, (start, end): (Ns, Ns)) -> bool {
-        let process = event.arg(&["pid"]).map_or(0, i64::cast_unsigned);
+        let said = event.arg(&["pid"]);
+        let by_lane = said.is_some() && said == int(Some(&event.pid));
+        let (process, pid) = self.owners.of(by_lane, said, event.arg(&["proc-id"]));
         let correlation = numbered(event).or_else(|| self.flows.number(event));
         let id = self.lanes.process(&mut *self.sink, process);
-        self.sink.describe_process(id, event.arg(&["pid"]), None, None);
+        self.sink.describe_process(id, pid, None, None);
         let (track, category) = match lane {
             Lane::Api | Lane::Markers => {
                 let thread = event.arg(&["tid"]).or(int(Some(&event.tid))).unwrap_or(-1);
@@ -261,11 +218,8 @@ impl Import<'_> {
                     (None, Lane::Copy) => Some(COPIES),
                     _ => None,
                 };
-                let category = match event.name.to_ascii_lowercase() {
-                    name if lane == Lane::Copy || name.starts_with("copy") => Category::Memcpy,
-                    name if name.starts_with("fillbuffer") || name.starts_with("memset") => Category::Memset,
-                    _ => Category::Kernel,
-                };
+                let otherwise = if lane == Lane::Copy { Category::Memcpy } else { Category::Kernel };
+                let category = hip::operation(&event.name, otherwise);
                 (self.lanes.queue(&mut *self.sink, process, device, copies, queue), category)
             }
             Lane::Barriers | Lane::Other => return false,

@@ -12,6 +12,7 @@ use model::TraceSink;
 
 pub mod ascend;
 mod bare_json;
+mod chrome_event;
 pub mod container;
 mod content;
 mod csv_table;

@@ -242,4 +242,43 @@ mod tests {
         let calls: Vec<_> = (0..3).map(|row| device.link(row).map(|slice| trace.locate(slice).unwrap().1)).collect();
         assert_eq!((host.len(), calls), (2, vec![Some(0), Some(1), None]));
     }
+
+    /// A version whose arguments repeat the lane as `pid` put calls and work into processes of their own, between which no
+    /// arrow was followed.
+    #[test]
+    fn the_number_of_a_lane_is_no_process() {
+        let events = [
+            r#"{"ts":"100","dur":"9","ph":"X","pid":"2","tid":"71","name":"hipLaunchKernel","args":{"BeginNs":"100000","EndNs":"109000","pid":"2","tid":"71"}}"#,
+            r#"{"ts":"120","dur":"7","ph":"X","pid":"6","tid":"1","name":"k.kd","args":{"BeginNs":"120000","EndNs":"127000","dev-id":"0","queue-id":"0","pid":"6","tid":"1","proc-id":"70"}}"#,
+            r#"{"ts":"130","dur":"7","ph":"X","pid":"1","tid":"0","name":"FillBuffer","args":{"BeginNs":"130000","EndNs":"137000","dev-id":"0","queue-id":"0","pid":"1","tid":"0","proc-id":"72"}}"#,
+            r#"{"ts":105,"ph":"s","cat":"DataFlow","id":0,"pid":2,"tid":71,"name":"dep"}"#,
+            r#"{"ts":120,"ph":"t","cat":"DataFlow","id":0,"pid":6,"tid":1,"name":"dep"}"#,
+        ];
+        let trace = import("results.json", &format!(r#"{{"traceEvents":[{{}},{}]}}"#, events.join(","))).unwrap();
+        let lanes: Vec<_> = trace.lanes.iter().map(|lane| (lane.category[0], lane.link(0).is_some())).collect();
+        assert_eq!(lanes, [(Category::HostApi, false), (Category::Kernel, true), (Category::Memset, false)]);
+        assert_eq!(trace.processes.iter().map(|process| process.pid).collect::<Vec<_>>(), [Some(70)]);
+        assert_eq!(trace.stat("rocprof.processes_joined"), 1);
+    }
+
+    /// A copy to a symbol is a copy within a call; both begin in one nanosecond, and the outer one was taken for the cause.
+    #[test]
+    fn of_nested_calls_that_begin_together_the_inner_one_is_the_cause() {
+        let events = [
+            r#"{"ts":"100","dur":"9","ph":"X","pid":"2","tid":"71","name":"hipMemcpy","args":{"BeginNs":"100100","EndNs":"109000","pid":"2","tid":"71"}}"#,
+            r#"{"ts":"100","dur":"9","ph":"X","pid":"2","tid":"71","name":"hipMemcpyToSymbol","args":{"BeginNs":"100100","EndNs":"109500","pid":"2","tid":"71"}}"#,
+            r#"{"ts":"104","dur":"2","ph":"X","pid":"1","tid":"0","name":"CopyHostToDevice","args":{"BeginNs":"104000","EndNs":"106000","dev-id":"0","queue-id":"0","pid":"1","tid":"0","proc-id":"70"}}"#,
+            r#"{"ts":"108","dur":"0","ph":"X","pid":"6","tid":"0","name":"Unknown command type","args":{"BeginNs":"108000","EndNs":"108000","dev-id":"0","queue-id":"0","pid":"6","tid":"0","proc-id":"70"}}"#,
+            r#"{"ts":104,"ph":"s","cat":"DataFlow","id":0,"pid":2,"tid":71,"name":"dep"}"#,
+            r#"{"ts":104,"ph":"t","cat":"DataFlow","id":0,"pid":1,"tid":0,"name":"dep"}"#,
+        ];
+        let trace = import("results.json", &format!(r#"{{"traceEvents":[{{}},{}]}}"#, events.join(","))).unwrap();
+        let copy = trace.lanes.iter().find(|lane| lane.category[0] == Category::Memcpy).unwrap();
+        let (track, row) = trace.locate(copy.link(0).unwrap()).unwrap();
+        assert_eq!(trace.strings.get(trace.lanes[track.0 as usize].name[row]), "hipMemcpy");
+        assert!(
+            trace.lanes.iter().any(|lane| lane.category[0] == Category::DeviceEvent),
+            "an unknown command is no work"
+        );
+    }
 }
