@@ -139,6 +139,11 @@ impl Owners {
     }
 }
 
+/// What rocmProfileData's tracer records of itself. Source: `createOverheadRecord` in its sources.
+pub(crate) fn is_rpd_tracer(name: &str) -> bool {
+    name.ends_with("::writeRows") || name.ends_with("activity_callback") || name == "rpdflush"
+}
+
 /// Tells what every capture of such a profiler says: the vendor, that the run was traced, and by what.
 pub(crate) fn manifest(sink: &mut dyn TraceSink, vendor: &str, profiler: &str) {
     let entries = [("hardware.vendor", vendor), ("measurement.traced", profiler), ("software.profiler", profiler)];

@@ -93,7 +93,8 @@ impl Lanes {
         }
     }
 
-    fn track(&mut self, sink: &mut dyn TraceSink, key: TrackKey) -> TrackId {
+    /// The track with this key.
+    pub fn track(&mut self, sink: &mut dyn TraceSink, key: TrackKey) -> TrackId {
         if let Some(track) = self.tracks.get(&key) {
             return *track;
         }

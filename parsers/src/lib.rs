@@ -48,6 +48,7 @@ mod rocprof_stats;
 pub mod rocprofv3;
 #[cfg(feature = "sqlite")]
 pub mod rpd;
+pub mod rpd_json;
 pub mod serving;
 mod simulated;
 mod sqlite;
@@ -111,8 +112,9 @@ fn alone(_: &Path) -> Option<PathBuf> {
 }
 
 /// Every format, one line each. Order matters only where marks are shared: torch_npu's timelines hold the categories of the
-/// framework too, so Ascend's stand before Kineto's.
+/// framework too, so Ascend's stand before Kineto's, and times in quotes are rocmProfileData's too.
 pub const REGISTRY: &[Format] = &[
+    rpd_json::FORMAT,
     ascend::FORMAT,
     ascend::TABLE_FORMAT,
     ascend::TOTALS_FORMAT,

@@ -179,11 +179,6 @@ fn pointer(text: &str) -> Option<i64> {
     u64::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok().map(u64::cast_signed)
 }
 
-/// What the tracer records of itself. Source: `createOverheadRecord` in its sources.
-fn is_tracer(name: &str) -> bool {
-    name.ends_with("::writeRows") || name.ends_with("activity_callback") || name == "rpdflush"
-}
-
 const API: &[Column] = &[
     Int("id", &[]),
     Int("pid", &[]),
@@ -205,7 +200,7 @@ fn api(state: &mut State<'_>, page: &Page, row: usize) -> Option<(Ns, Ns)> {
     let collective = nccl::collective(call);
     let category = match call {
         "UserMarker" => Category::UserRange,
-        _ if is_tracer(call) => Category::Overhead,
+        _ if hip::is_rpd_tracer(call) => Category::Overhead,
         _ if prefixed(&["hip", "hsa_", "cu", "__hip"]) => Category::HostApi,
         _ if collective.is_some() => Category::CollectiveCall,
         _ => Category::HostOther,

@@ -72,8 +72,25 @@ pub fn all() -> Vec<Input> {
         |i| format!("      3.0           60{i:02}            3       100       300  void gemm<int, {i}>(T1)\n"),
         "",
     );
+    let launch = |i: usize| {
+        format!(
+            ",{{\"pid\":\"70\",\"tid\":\"71\",\"name\":\"hipLaunchKernel\",\"ts\":\"1{i:02}00\",\"dur\":\"4\",\"ph\":\"X\",\"args\":{{\"desc\":\"\"}}}}
+,{{\"pid\":\"2\",\"tid\":\"0\",\"name\":\"gemm\",\"ts\":\"1{i:02}10\",\"dur\":\"5\",\"ph\":\"X\",\"args\":{{\"desc\":\"KernelExecution\"}}}}
+,{{\"pid\":\"70\",\"tid\":\"71\",\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"1{i:02}02\",\"id\":\"{i}\",\"ph\":\"s\"}}
+,{{\"pid\":\"2\",\"tid\":\"0\",\"cat\":\"api_op\",\"name\":\"api_op\",\"ts\":\"1{i:02}10\",\"id\":\"{i}\",\"ph\":\"f\", \"bp\":\"e\"}}
+"
+        )
+    };
+    let drawn = text(
+        "rpd-json",
+        "trace.json",
+        "[ {}\n,{\"name\": \"process_name\", \"ph\": \"M\", \"pid\":\"2\",\"args\":{\"name\":\"GPU2\"}}\n,{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":\"70\",\"tid\":\"71\",\"args\":{\"name\":\"Hip 71\"}}\n",
+        launch,
+        "]",
+    );
     vec![
         rpd,
+        drawn,
         first,
         xplane,
         text("otlp", "traces.jsonl", "", span, ""),
