@@ -8,6 +8,7 @@
 //! | `detail` | shapes, copies, waits, collectives |
 //! | `batch` | what a block says |
 //! | `builder` | events into a batch |
+//! | `halves` | slices written as two events |
 //! | `micros` | timestamps as the writer spells them |
 //! | `facts` | metadata, by allow list |
 //! | `merge` | batches and facts into the sink |
@@ -18,6 +19,7 @@ mod category;
 mod detail;
 mod event;
 mod facts;
+mod halves;
 mod merge;
 mod micros;
 mod read;

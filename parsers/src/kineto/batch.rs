@@ -76,6 +76,19 @@ pub(super) struct FlowEnd {
     pub t: Ns,
 }
 
+/// One end of a slice that is written as two events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Half {
+    /// Process.
+    pub pid: Id,
+    /// Thread.
+    pub tid: Id,
+    /// The slice, which lasts no time yet; of an end its name and its time count.
+    pub row: Row,
+    /// Whether it is the beginning.
+    pub begins: bool,
+}
+
 /// A name that a metadata event gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Label {
@@ -123,12 +136,15 @@ pub(super) struct Batch {
     pub rows: Vec<Row>,
     pub samples: Vec<Sample>,
     pub flow_ends: Vec<FlowEnd>,
+    pub halves: Vec<Half>,
     pub labels: Vec<Label>,
     pub ledger: FxHashMap<u32, Tally>,
     pub oddities: FxHashMap<&'static str, Oddity>,
     pub window: Option<Span>,
     pub vendor: Option<&'static str>,
     pub host_pid: Option<i64>,
+    /// Events of which neither category nor phase says what they are.
+    pub unknown: u64,
 }
 
 impl Batch {

@@ -6,7 +6,7 @@ use model::{Category, Detail, Ns, Severity, Span, StringId, TrackKind, secret};
 use rustc_hash::FxHashMap;
 
 use super::{
-    batch::{Batch, FlowEnd, Id, Label, NONE, Row, Sample, TrackRef},
+    batch::{Batch, FlowEnd, Half, Id, Label, NONE, Row, Sample, TrackRef},
     category::{self, Class},
     detail,
     event::{Event, Owner},
@@ -17,6 +17,8 @@ use crate::{
     overhead,
 };
 
+/// What the ledger calls slices that are written as two events.
+pub(super) const HALVES: &str = "begin and end events";
 /// Longest text of shapes or dtypes that is kept, bytes; a real one takes a few hundred.
 const MAX_SHAPES: usize = 8 << 10;
 
@@ -73,28 +75,43 @@ impl<'a> BatchBuilder<'a> {
             (b'i' | b'I', category) => self.instant(event, category, at),
             (b'C', category) => self.counter(event, category, at),
             (b's' | b'f' | b't', _) => self.flow(event, at),
+            (phase @ (b'B' | b'E'), category) => self.half(event, category, phase == b'B', at),
             _ if event.phase == 0 && event.name.is_none() && event.ts.is_none() => {
                 self.odd("kineto.empty_events", Severity::Info, at);
             }
             _ => {
+                self.batch.unknown += 1;
                 self.odd("kineto.unknown_phase", Severity::DataLoss, at);
                 self.tally("events of unknown phase", "not kept: the phase is none that Kineto writes");
             }
         }
     }
 
-    fn slice(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, at: usize) {
+    /// What the category of a slice says, or its name where it has none.
+    fn classified(&mut self, event: &Event<'a>, category: Option<(Class, u32)>) -> (Class, u32) {
+        let told =
+            || category::uncategorised(event.name.map_or(b"", |name| name.raw), event.args.correlation.is_some());
+        let of = |category| Class { category, known: true, vendor: None };
         let (class, cat) = match category {
             Some(category) => category,
-            None => {
-                let class = Class { category: Category::HostOther, known: true, vendor: None };
-                (class, self.constant("slices without category"))
-            }
+            None => match told() {
+                Some(category) => (of(category), self.constant("rows without category, told by name")),
+                None => {
+                    self.batch.unknown += 1;
+                    (of(Category::HostOther), self.constant("slices without category"))
+                }
+            },
         };
         if !class.known {
+            self.batch.unknown += 1;
             let example = || event.cat.map_or_else(String::new, |c| c.decode().0.into_owned());
             self.batch.odd("kineto.unknown_category", Severity::Notice, example);
         }
+        (class, cat)
+    }
+
+    fn slice(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, at: usize) {
+        let (class, cat) = self.classified(event, category);
         self.batch.vendor = self.batch.vendor.or(class.vendor);
         let start = self.time(event.ts, at);
         let dur = event.dur.and_then(|dur| self.time(Some(dur), at));
@@ -117,9 +134,14 @@ impl<'a> BatchBuilder<'a> {
             let window = self.batch.window.map_or(span, |w| Span::new(w.start.min(span.start), w.end.max(span.end)));
             self.batch.window = Some(window);
         }
+        let row = self.row(event, category, (start, dur));
+        self.batch.rows.push(row);
+    }
+
+    fn row(&mut self, event: &Event<'a>, category: Category, (start, dur): (Ns, Ns)) -> Row {
         let detail = detail::of(category, event, self).map_or(NONE, |detail| self.detail(detail));
         let track = self.track(category, event);
-        let row = Row {
+        Row {
             start,
             dur,
             correlation: event
@@ -131,8 +153,21 @@ impl<'a> BatchBuilder<'a> {
             name: self.text(event.name.unwrap_or(Text { raw: b"", escaped: false })),
             detail,
             category,
+        }
+    }
+
+    /// One end of a slice; which other end belongs to it is known when the blocks come together.
+    fn half(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, begins: bool, at: usize) {
+        self.tally(HALVES, "pairs of begin and end, kept as one slice each");
+        let Some(time) = self.time(event.ts, at) else {
+            self.odd("kineto.events_without_time", Severity::DataLoss, at);
+            return;
         };
-        self.batch.rows.push(row);
+        let category =
+            if begins { refine(self.classified(event, category).0.category, event) } else { Category::HostOther };
+        let row = self.row(event, category, (time, 0));
+        let (pid, tid) = (self.id(event.pid), self.id(event.tid));
+        self.batch.halves.push(Half { pid, tid, row, begins });
     }
 
     fn instant(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, at: usize) {

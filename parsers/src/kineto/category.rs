@@ -61,6 +61,21 @@ pub(super) fn classify(cat: &str) -> Class {
     Class { category, known: known.is_some(), vendor }
 }
 
+/// What a row is that has no category, by its name and by whether it carries the id that calls and device rows share. Tracers
+/// that write rows of the device alone leave the category out, as one of 2026 that calls its copies `[MEMCPY] HtoD`.
+pub(super) fn uncategorised(name: &[u8], correlated: bool) -> Option<Category> {
+    let signature = || name.starts_with(b"void ") || (name.contains(&b'(') && name.ends_with(b")"));
+    let driver = || name.strip_prefix(b"cu").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_uppercase));
+    let call = || name.starts_with(b"cuda") || name.starts_with(b"hip") || driver();
+    match () {
+        () if name.starts_with(b"[MEMCPY]") => Some(Category::Memcpy),
+        () if name.starts_with(b"[MEMSET]") => Some(Category::Memset),
+        () if correlated && call() => Some(Category::HostApi),
+        () if correlated && signature() => Some(Category::Kernel),
+        () => None,
+    }
+}
+
 /// Forks name new categories after the old ones.
 fn guess(cat: &str) -> Category {
     let ends = |suffix: &str| cat.ends_with(suffix);

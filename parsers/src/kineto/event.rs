@@ -24,6 +24,10 @@ impl<'a> Owner<'a> {
                 let stream = text.raw.strip_prefix(b"stream ").and_then(crate::json::integer);
                 stream.map_or(Self::Text(text), Self::Int)
             }
+            // A number beyond those that we count with still tells its thread from others.
+            (None, Value::Scalar(raw)) if !raw.is_empty() && raw.iter().all(u8::is_ascii_digit) => {
+                Self::Text(Text { raw, escaped: false })
+            }
             _ => Self::None,
         }
     }
@@ -143,7 +147,7 @@ impl<'a> Args<'a> {
 
     fn member(&mut self, key: Text<'a>, value: Value<'a>) {
         let field = match key.raw {
-            b"correlation" => &mut self.correlation,
+            b"correlation" | b"correlationId" => &mut self.correlation,
             b"External id" => &mut self.external,
             b"device" => &mut self.device,
             b"context" | b"Context" => &mut self.context,

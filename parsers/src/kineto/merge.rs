@@ -4,14 +4,16 @@
 use std::path::Path;
 
 use model::{
-    Clock, CollectiveCall, Detail, Device, Flow, Ns, ProcessId, Provenance, Severity, Slice, StringId, TraceSink,
-    TrackId, TrackKey, TrackKind,
+    Category, Clock, CollectiveCall, Detail, Device, Flow, Ns, ProcessId, Provenance, Severity, Slice, StringId,
+    TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    batch::{Batch, FlowEnd, Id, NONE, TrackRef},
+    batch::{Batch, FlowEnd, Half, Id, NONE, TrackRef},
+    builder::HALVES,
     facts::{self, DeviceProperties, Facts},
+    halves::{Halves, Open},
 };
 use crate::ReadOptions;
 
@@ -21,7 +23,16 @@ const UNIX_ERA: Ns = 1_000_000_000_000_000_000;
 const UNNUMBERED: i64 = -(1 << 40);
 
 /// Process or thread with its words as ids of the sink.
-type Owner = (Option<i64>, Option<StringId>);
+pub(super) type Owner = (Option<i64>, Option<StringId>);
+
+/// What is known of a slice when it begins, beside its time and its name.
+#[derive(Clone, Debug)]
+struct Begun {
+    track: TrackId,
+    category: Category,
+    correlation: Option<i64>,
+    detail: Option<Detail>,
+}
 
 /// Merges batches into a sink.
 pub(super) struct Merger<'s> {
@@ -34,6 +45,9 @@ pub(super) struct Merger<'s> {
     process_names: FxHashMap<Owner, StringId>,
     texts_of_names: FxHashMap<StringId, String>,
     open_flows: FxHashMap<(i64, bool), (TrackId, Ns)>,
+    halves: Halves<Begun>,
+    /// Events of which nothing says what they are.
+    unknown: u64,
     devices: FxHashSet<i32>,
     vendor: Option<&'static str>,
     host_pid: Option<i64>,
@@ -56,6 +70,8 @@ impl<'s> Merger<'s> {
             process_names: FxHashMap::default(),
             texts_of_names: FxHashMap::default(),
             open_flows: FxHashMap::default(),
+            halves: Halves::default(),
+            unknown: 0,
             devices: FxHashSet::default(),
             vendor: None,
             host_pid: None,
@@ -93,6 +109,14 @@ impl<'s> Merger<'s> {
                 detail,
             });
         }
+        for half in &batch.halves {
+            let Some(track) = tracks.get(half.row.track as usize).copied() else { continue };
+            let detail = if half.row.detail == NONE { None } else { details.get(half.row.detail as usize).cloned() };
+            let named = batch.texts.get(half.row.name as usize).is_some_and(|name| !name.is_empty());
+            let name = named.then(|| string(half.row.name));
+            self.half(half, (owner(half.pid), owner(half.tid)), name, (track, detail));
+        }
+        self.unknown += batch.unknown;
         self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
         for sample in &batch.samples {
             self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, sample.t, sample.value);
@@ -173,9 +197,50 @@ impl<'s> Merger<'s> {
         self.sink.ledger("flow fwdbwd", 0, 2, 0, "");
     }
 
+    fn half(
+        &mut self,
+        half: &Half,
+        thread: (Owner, Owner),
+        name: Option<StringId>,
+        (track, detail): (TrackId, Option<Detail>),
+    ) {
+        let row = &half.row;
+        if half.begins {
+            let begun = Begun { track, category: row.category, correlation: row.correlation, detail };
+            let name = name.unwrap_or_else(|| self.sink.intern(""));
+            return self.halves.begin(thread, Open { start: row.start, name, row: begun });
+        }
+        let Some(Open { start, name, row: begun }) = self.halves.end(thread, name, row.start) else { return };
+        let Begun { track, category, correlation, detail } = begun;
+        let dur = row.start.saturating_sub(start);
+        self.first_time = self.first_time.or(Some(start));
+        self.sink.slice(Slice { track, start, dur, name, category, correlation, detail: detail.as_ref() });
+        self.sink.ledger(HALVES, 0, 2, dur, "");
+        self.kept += 1;
+    }
+
+    /// Tells what is left of slices that are two events, and of how much nothing says what it is.
+    fn tell_unknown(&mut self) {
+        for (name, count) in [
+            ("kineto.begins_without_end", self.halves.unended()),
+            ("kineto.ends_without_begin", self.halves.ends),
+            ("kineto.begins_too_deep", self.halves.crowded),
+        ] {
+            if count > 0 {
+                self.sink.stat(name, Severity::DataLoss, count, None);
+            }
+        }
+        let worked = self.tracks.values().any(|(kind, ..)| *kind == TrackKind::DeviceQueue);
+        if !worked && self.unknown > 0 {
+            let why = "no category, phase or name says what they are: work of a device may be among them";
+            self.sink.stat("kineto.events_of_unknown_kind", Severity::Notice, self.unknown, Some(why));
+        }
+    }
+
     /// Settles what the whole file tells.
     pub fn finish(mut self, facts: &Facts, path: &Path, options: &ReadOptions<'_>) {
         self.name_tracks();
+        self.tell_unknown();
         if !self.open_flows.is_empty() {
             let open = self.open_flows.len() as u64;
             self.sink.stat("kineto.flows_without_partner", Severity::Notice, open, None);

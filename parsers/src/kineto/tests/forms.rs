@@ -1,0 +1,84 @@
+//! Forms of other writers that are read as Kineto's: rows without category, and slices written as two events.
+
+use super::{detail, rows, text, trace};
+use model::Detail;
+
+/// A tracer that writes rows of the device alone leaves the category out: nothing was work of a device.
+#[test]
+fn device_rows_without_category_are_told_by_their_names() {
+    let row = |name: &str, ts: f64, id: u32| {
+        format!(
+            r#"{{"name":"{name}","ph":"X","ts":{ts},"dur":2.5,"pid":1,"tid":7,"args":{{"correlationId":{id},"externalId":{id}}}}}"#
+        )
+    };
+    let events = [
+        row("[MEMCPY] HtoD", 10.0, 1),
+        row("void at::native::k<4>(int, float)", 20.0, 2),
+        row("[MEMSET] Device", 30.0, 3),
+        row("cudaLaunchKernel", 5.0, 2),
+        row("forward", 1.0, 9),
+        r#"{"name":"sum(1)","ph":"X","ts":40,"dur":1,"pid":1,"tid":7}"#.to_owned(),
+    ];
+    let t = trace(&events.join(","), "");
+    let expected = [
+        "device_queue/1/7 [MEMCPY] HtoD memcpy 9000+2500 1",
+        "device_queue/1/7 void at::native::k<4>(int, float) kernel 19000+2500 2",
+        "device_queue/1/7 [MEMSET] Device memset 29000+2500 3",
+        "host_thread/-/7 forward host_other 0+2500 -",
+        "host_thread/-/7 cudaLaunchKernel host_api 4000+2500 2",
+        "host_thread/-/7 sum(1) host_other 39000+1000 -",
+    ];
+    assert_eq!(rows(&t), expected);
+    let Some(Detail::Copy(copy)) = detail(&t, "[MEMCPY] HtoD") else { panic!("no copy") };
+    assert_eq!(text(&t, copy.direction), "HtoD");
+    assert_eq!(t.stat("kineto.events_of_unknown_kind"), 0, "work of a device is known");
+}
+
+/// They were dropped as a phase that Kineto does not write.
+#[test]
+fn begin_and_end_events_of_a_thread_are_one_slice() {
+    let half = |phase: &str, name: &str, tid: &str, ts: u32| {
+        format!(r#"{{"ph":"{phase}","name":"{name}","pid":0,"tid":{tid},"ts":{ts}}}"#)
+    };
+    let (one, other) = ("15514734831341844875", "2009867741857745393");
+    let events = [
+        half("B", "outer", one, 10),
+        half("B", "inner", one, 12),
+        half("B", "elsewhere", other, 13),
+        r#"{"ph":"E","pid":0,"tid":15514734831341844875,"ts":14}"#.to_owned(),
+        half("E", "outer", one, 20),
+        half("E", "elsewhere", other, 21),
+        half("E", "never begun", one, 22),
+        half("B", "never ended", one, 23),
+    ];
+    let t = trace(&events.join(","), "");
+    let shown: Vec<_> = rows(&t).iter().map(|row| row.split_once(' ').unwrap().1.to_owned()).collect();
+    let expected = ["outer host_other 0+10000 -", "inner host_other 2000+2000 -", "elsewhere host_other 3000+8000 -"];
+    assert_eq!(shown, expected);
+    assert_eq!(t.tracks.len(), 2, "threads of large numbers are told apart");
+    assert_eq!((t.stat("kineto.begins_without_end"), t.stat("kineto.ends_without_begin")), (1, 1));
+    assert_eq!(t.stat("kineto.unknown_phase"), 0);
+    let row = t.ledger.iter().find(|row| row.category == "begin and end events").unwrap();
+    assert_eq!((row.read, row.kept, row.time_ns), (8, 6, 20_000));
+    assert_eq!(t.stat("kineto.events_of_unknown_kind"), 4, "beginnings without a category");
+}
+
+#[test]
+fn begin_and_end_events_have_categories_too() {
+    let events = r#"{"ph":"B","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":10,"args":{"stream":7,"correlation":5}},
+        {"ph":"E","pid":0,"tid":7,"ts":14}"#;
+    assert_eq!(rows(&trace(events, "")), ["device_queue/0/7 gemm kernel 0+4000 5"]);
+}
+
+#[test]
+fn nesting_has_an_end() {
+    let begin = |i: u32| format!(r#"{{"ph":"B","name":"f{i}","pid":0,"tid":1,"ts":{i}}}"#);
+    let t = trace(&(0..1100).map(begin).collect::<Vec<_>>().join(","), "");
+    assert_eq!((t.stat("kineto.begins_without_end"), t.stat("kineto.begins_too_deep")), (1024, 76));
+}
+
+#[test]
+fn where_no_work_is_known_the_unknown_is_counted() {
+    let t = trace(r#"{"ph":"X","name":"a","pid":0,"tid":1,"ts":1,"dur":1},{"ph":"b","name":"x","id":4,"ts":2}"#, "");
+    assert_eq!(t.stat("kineto.events_of_unknown_kind"), 2);
+}
