@@ -52,6 +52,7 @@ pub mod rpd_json;
 pub mod serving;
 mod simulated;
 mod sqlite;
+pub mod tf_timeline;
 pub mod xplane;
 
 pub use error::{Place, ReadError};
@@ -140,6 +141,7 @@ pub const REGISTRY: &[Format] = &[
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
     xplane::FORMAT,
+    tf_timeline::FORMAT,
     otlp::FORMAT,
     log::FORMAT,
     serving::FORMAT,

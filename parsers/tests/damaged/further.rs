@@ -1,4 +1,4 @@
-//! Whole files of what rocmProfileData, rocprof v1, XLA, OpenTelemetry, mcProfiler and `nsys stats` write.
+//! Whole files of what rocmProfileData, rocprof v1, XLA, TensorFlow, OpenTelemetry, mcProfiler and `nsys stats` write.
 
 use super::{Input, ROWS, database, text, values};
 
@@ -88,9 +88,30 @@ pub fn all() -> Vec<Input> {
         launch,
         "]",
     );
+    let process = |pid: u8, device: &str| {
+        format!(
+            "{{\"ph\":\"M\",\"args\":{{\"name\":\"{device} Compute\"}},\"pid\":{pid},\"name\":\"process_name\"}},\n"
+        )
+    };
+    let processes = [process(1, "/job:localhost/replica:0/task:0/device:GPU:0"), process(3, "/device:GPU:0/stream:14")];
+    let timeline = text(
+        "tf-timeline",
+        "timeline.json",
+        &format!("{{\"traceEvents\": [{}", processes.concat()),
+        |i| {
+            let row = |pid: u8, at: usize| {
+                format!(
+                    "{{\"name\":\"MatMul\",\"args\":{{\"op\":\"MatMul\"}},\"pid\":{pid},\"ts\":14640834190{at:05},\"cat\":\"Op\",\"tid\":0,\"ph\":\"X\",\"dur\":5}},\n"
+                )
+            };
+            row(1, i * 20) + &row(3, i * 20 + 10)
+        },
+        "{\"ph\":\"C\",\"name\":\"bfc\",\"pid\":0,\"ts\":1464083419000000,\"args\":{\"bfc\":1}}]}",
+    );
     vec![
         rpd,
         drawn,
+        timeline,
         first,
         xplane,
         text("otlp", "traces.jsonl", "", span, ""),
