@@ -3,8 +3,8 @@
 //! A space has planes (`/device:GPU:0`, `/host:CPU`), a plane has lines (a stream, a thread), a line has events, and names and
 //! facts of events stand in tables of their plane. An event begins an offset in picoseconds after its line. Both its ends are
 //! rounded down to whole nanoseconds, so that neighbours that met still meet. Source: `tsl/profiler/protobuf/xplane.proto`
-//! of OpenXLA (numbers of the fields), `xplane_schema.cc` beside it (names of planes, lines and facts), and two files of JAX
-//! on AMD. Planes of TPUs are read as the schema says; no file of one was at hand.
+//! of OpenXLA (numbers of the fields), `xplane_schema.cc` beside it (names of planes, lines and facts), and files of JAX on AMD
+//! and on a TPU v6 and of TensorFlow on NVIDIA.
 
 use std::path::Path;
 
@@ -13,10 +13,13 @@ use rustc_hash::FxHashMap;
 
 use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, hip, lanes::Account};
 
+mod hlo;
 mod lines;
 mod plane;
+mod steps;
 #[cfg(test)]
 mod tests;
+mod tpu;
 mod wire;
 
 use lines::Import;

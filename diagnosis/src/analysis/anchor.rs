@@ -208,8 +208,10 @@ fn user_ranges(
         }
     }
     let has_links = timeline.ops.iter().any(|op| op.call.is_some());
-    // Host ranges say when work was launched; their projections are only needed where launches are unknown.
-    ranges.retain(|r| r.on_device != has_links);
+    // Host ranges say when work was launched; their projections are only needed where launches are unknown, and ranges that
+    // the device alone has where the host has none.
+    let on_device = !has_links || ranges.iter().all(|r| r.on_device);
+    ranges.retain(|r| r.on_device == on_device);
     let best = ranges.iter().map(|r| r.label.specificity).max()?;
     ranges.retain(|r| r.label.specificity == best);
     ranges.sort_by_key(|r| (r.span.start, std::cmp::Reverse(r.span.end)));

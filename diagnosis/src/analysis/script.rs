@@ -138,6 +138,15 @@ impl Script {
         self
     }
 
+    /// A range that was drawn on the device alone.
+    pub fn drawn(&mut self, name: &str, span: (Ns, Ns)) -> &mut Self {
+        let process = self.process;
+        let key = TrackKey { kind: TrackKind::DeviceAnnotation, process, device: Some(0), context: None, id: 0 };
+        let track = self.builder.track(key);
+        self.put(track, Category::DeviceRange, name, span, None, None);
+        self
+    }
+
     /// A runtime call that causes no device work.
     pub fn call(&mut self, api: &str, span: (Ns, Ns)) -> &mut Self {
         self.host(Category::HostApi, api, span)

@@ -56,6 +56,20 @@ fn a_replay_of_which_most_was_not_recorded_is_a_graph_and_its_idle_time_unattrib
     assert!(a.ranks[0].classes[0].share(|bucket| bucket == Bucket::Unattributed) > 0.5, "{buckets:?}");
 }
 
+/// Profiles of XLA draw steps on the device, also where launches are known: there they were no steps.
+#[test]
+fn steps_that_the_device_alone_has_are_steps_where_launches_are_known() {
+    let mut s = Script::default();
+    for i in 0..5 {
+        let t = i * 1_000_000;
+        s.launch((t, t + 5_000), NORM, (t + 10_000, t + 300_000));
+        s.launch((t + 20_000, t + 25_000), GEMM, (t + 300_000, t + 900_000));
+        s.drawn(&format!("XLA step {i}"), (t + 10_000, t + 900_000));
+    }
+    let (_, a) = s.analyze();
+    assert_eq!((a.ranks[0].anchor.key(), a.ranks[0].steps.len()), ("user_range:xla".to_owned(), 5));
+}
+
 /// K11: where the steps are nobody could say.
 #[test]
 fn k11_steps_are_the_ranges_that_were_named() {

@@ -9,6 +9,7 @@ use super::{
     Accounts,
     plane::{Fact, Plane},
     tell_source,
+    tpu::{self, Row},
     wire::{Fields, Value},
 };
 use crate::{
@@ -17,17 +18,25 @@ use crate::{
 };
 
 /// The one process: a profile names none.
-const PROCESS: u64 = 0;
+pub(super) const PROCESS: u64 = 0;
 /// Most lines that are drawn of what the profiler derived (steps, modules, scopes of names).
 const MAX_DERIVED: usize = 1 << 12;
+/// Lines of a device: what goes on beside the operations of a TPU, steps, and runs of programs.
+const BESIDE: &str = "Async XLA Ops";
+const STEPS: &str = "Steps";
+const MODULES: &str = "XLA Modules";
 /// Picoseconds of a nanosecond.
 const PS: i128 = 1000;
 
 /// What the events of a line are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
-    /// A stream of a GPU, or the operations of a TPU.
+    /// A stream of a GPU.
     Queue(i32),
+    /// The operations of a TPU, which has no streams.
+    Operations(i32),
+    /// What goes on beside them.
+    Beside(i32),
     /// What the profiler derived of a device's operations, or a program's names of them.
     Derived(i32),
     /// Calls of the driver, as the device's tracer saw them on a thread.
@@ -44,19 +53,29 @@ impl Line {
             return if line.starts_with("Host Threads/") { Self::Calls } else { Self::Thread };
         }
         let Some(ordinal) = ordinal(plane) else { return Self::Other };
-        // A TPU has no streams: its operations are one line.
-        let works = line.starts_with("Stream #") || (plane.contains("TPU") && line == "XLA Ops");
-        if works { Self::Queue(ordinal) } else { Self::Derived(ordinal) }
+        match line {
+            "XLA Ops" if plane.contains("TPU") => Self::Operations(ordinal),
+            BESIDE if plane.contains("TPU") => Self::Beside(ordinal),
+            _ if line.starts_with("Stream #") => Self::Queue(ordinal),
+            _ => Self::Derived(ordinal),
+        }
     }
 
     fn account(self) -> (&'static str, &'static str) {
         match self {
             Self::Queue(_) => ("device operations", "kernel; memcpy and memset by name"),
+            Self::Operations(_) => (
+                "device operations",
+                "kernel; memcpy and memset by name, device_sync of waits for asynchronous operations",
+            ),
+            Self::Beside(_) => ("asynchronous operations", "memcpy and kernel, from start to done"),
             Self::Derived(_) => {
                 ("derived device lines", "device_range: steps, modules and names, no work of their own")
             }
             Self::Calls => ("driver calls", "host_api"),
-            Self::Thread => ("host annotations", "framework_op; user_range of steps, python_frame, gc"),
+            Self::Thread => {
+                ("host annotations", "framework_op; user_range of steps, python_frame, gc, host_api of launches")
+            }
             Self::Other => ("other planes", "not kept: unknown to this version"),
         }
     }
@@ -68,9 +87,35 @@ fn ordinal(plane: &str) -> Option<i32> {
     ["GPU:", "TPU:"].iter().find_map(|kind| device.strip_prefix(kind))?.split([' ', '/']).next()?.parse().ok()
 }
 
+/// What else a plane has.
+#[derive(Clone, Copy, Default)]
+struct Has {
+    /// A line of what goes on beside the operations.
+    beside: bool,
+    /// A line of steps.
+    steps: bool,
+}
+
+impl Has {
+    fn of(plane: &Plane<'_>) -> Self {
+        let mut has = Self::default();
+        for line in &plane.lines {
+            let rows = || Fields::of(line).any(|(field, value)| field == 4 && value.bytes().is_some());
+            let mut names = Fields::of(line).filter(|(field, _)| *field == 2).filter_map(|(_, value)| value.text());
+            match names.next() {
+                Some(BESIDE) => has.beside |= rows(),
+                Some(STEPS) => has.steps |= rows(),
+                _ => {}
+            }
+        }
+        has
+    }
+}
+
 /// What an event says.
 #[derive(Default)]
 struct Event<'a> {
+    id: i64,
     name: Option<&'a str>,
     offset: i64,
     duration: i64,
@@ -89,7 +134,10 @@ impl<'a> Event<'a> {
         let mut fields = Fields::of(bytes);
         for (field, value) in fields.by_ref() {
             match (field, value) {
-                (1, Value::Int(_)) => event.name = value.int().and_then(|id| plane.events.get(&id)).copied(),
+                (1, Value::Int(_)) => {
+                    event.id = value.int().unwrap_or_default();
+                    event.name = plane.events.get(&event.id).copied();
+                }
                 (2, Value::Int(_)) => event.offset = value.int().unwrap_or_default(),
                 (3, Value::Int(_)) => event.duration = value.int().unwrap_or_default(),
                 (5, Value::Int(_)) => event.occurrences = value.int(),
@@ -131,14 +179,14 @@ fn direction(name: &str, details: Option<&str>) -> Option<&'static str> {
 /// An import under way.
 pub(super) struct Import<'a> {
     pub sink: &'a mut dyn TraceSink,
-    lanes: Lanes,
+    pub lanes: Lanes,
     accounts: Accounts,
     derived: FxHashMap<(i32, i64), model::TrackId>,
     vendor: Option<String>,
     start: Option<Ns>,
-    first: Option<Ns>,
+    pub first: Option<Ns>,
     summed: u64,
-    unnamed: u64,
+    pub unnamed: u64,
     pub broken: bool,
 }
 
@@ -163,8 +211,9 @@ impl<'a> Import<'a> {
         self.broken |= plane.broken;
         self.start = self.start.or_else(|| plane.own("profile_start_time")?.number());
         let mut worked = false;
+        let has = Has::of(plane);
         for bytes in &plane.lines {
-            worked |= self.line(plane, bytes);
+            worked |= self.line(plane, has, bytes);
         }
         if let Some(ordinal) = ordinal(plane.name).filter(|_| worked) {
             self.device(plane, ordinal);
@@ -185,7 +234,7 @@ impl<'a> Import<'a> {
     }
 
     /// Takes a line; whether a device worked on it.
-    fn line(&mut self, plane: &Plane<'_>, bytes: &[u8]) -> bool {
+    fn line(&mut self, plane: &Plane<'_>, has: Has, bytes: &[u8]) -> bool {
         let (mut id, mut name, mut display, mut begins, mut events) = (0, "", "", 0, Vec::new());
         let mut fields = Fields::of(bytes);
         for (field, value) in fields.by_ref() {
@@ -209,6 +258,12 @@ impl<'a> Import<'a> {
             return false;
         };
         let last = events.len().saturating_sub(1);
+        let mut rows = Vec::new();
+        let drawn = match line {
+            Line::Operations(_) | Line::Beside(_) => true,
+            Line::Derived(_) => name == STEPS,
+            _ => false,
+        };
         for (place, bytes) in events.into_iter().enumerate() {
             let (event, cut) = Event::of(plane, bytes);
             // A line that was cut ends in an event that may lack its duration and looks whole.
@@ -226,22 +281,38 @@ impl<'a> Import<'a> {
                 match (Ns::try_from(start), Ns::try_from(end)) {
                     (Ok(start), Ok(end)) => {
                         account.keep(start, end);
-                        self.event(track, line, &event, (start, end));
+                        if drawn || name == MODULES {
+                            rows.push(Row { start, end, id: event.id, name: event.name.unwrap_or_default() });
+                        }
+                        if !drawn {
+                            self.event(track, line, &event, (start, end));
+                        }
                     }
                     _ => account.incomplete += 1,
                 }
             }
         }
         self.accounts.insert(row, (account, becomes));
-        matches!(line, Line::Queue(_))
+        match line {
+            Line::Operations(device) => self.operations(plane, (device, id), rows, has.beside),
+            Line::Beside(device) => self.beside(plane, device, rows),
+            Line::Derived(_) if name == STEPS => self.steps(track, &rows),
+            Line::Derived(device) if name == MODULES && !has.steps => self.steps_of_modules((device, id), &rows),
+            _ => {}
+        }
+        matches!(line, Line::Queue(_) | Line::Operations(_))
     }
 
     /// The track of a line; none of a line that is not kept.
     fn track(&mut self, line: Line, id: i64, name: &str) -> Option<model::TrackId> {
         let track = match line {
             Line::Other => return None,
-            Line::Queue(device) => self.lanes.queue(&mut *self.sink, PROCESS, Some(device), None, id),
+            Line::Queue(device) | Line::Operations(device) => {
+                self.lanes.queue(&mut *self.sink, PROCESS, Some(device), None, id)
+            }
             Line::Calls | Line::Thread => self.lanes.thread(&mut *self.sink, PROCESS, id),
+            // The first of its queues.
+            Line::Beside(device) => self.lanes.queue(&mut *self.sink, PROCESS, Some(device), Some(tpu::BESIDE), 0),
             Line::Derived(device) => {
                 if self.derived.len() >= MAX_DERIVED {
                     return None;
@@ -266,8 +337,10 @@ impl<'a> Import<'a> {
             Line::Derived(_) | Line::Other => Category::DeviceRange,
             Line::Queue(_) if name.starts_with("Memset") => Category::Memset,
             Line::Queue(_) if name.starts_with("Memcpy") || event.copy.is_some() => Category::Memcpy,
-            Line::Queue(_) => Category::Kernel,
+            Line::Queue(_) | Line::Operations(_) | Line::Beside(_) => Category::Kernel,
             Line::Calls => Category::HostApi,
+            // Profilers of before 2024 drew launches among the annotations of their thread, under the name of the kernel.
+            Line::Thread if event.correlation.is_some_and(|id| id != 0) => Category::HostApi,
             Line::Thread if event.step => Category::UserRange,
             // The Python tracer begins the name of a function with a dollar.
             Line::Thread if name.starts_with('$') => Category::PythonFrame,
@@ -284,6 +357,9 @@ impl<'a> Import<'a> {
                 let direction = direction(name, event.copy).map(|direction| self.sink.intern(direction));
                 let bytes = event.copy.and_then(|text| value(text, "size")?.parse().ok()).filter(|n: &i64| *n > 0);
                 Some(Detail::Copy(CopyDetail { direction, bytes, ..CopyDetail::default() }))
+            }
+            Category::HostApi if line == Line::Thread && !name.starts_with("Mem") => {
+                Some(Detail::Launch(self.sink.intern(hip::kernel_name(name))))
             }
             _ => None,
         };

@@ -16,6 +16,7 @@ const VALUE: u64 = 2;
 /// Fields of `XEventMetadata` and `XStatMetadata`.
 const METADATA_NAME: u64 = 2;
 const DISPLAY_NAME: u64 = 4;
+const METADATA_STATS: u64 = 5;
 
 /// A plane of a space.
 #[derive(Default)]
@@ -24,6 +25,8 @@ pub(super) struct Plane<'a> {
     pub lines: Vec<&'a [u8]>,
     /// Names of events by their ids.
     pub events: FxHashMap<i64, &'a str>,
+    /// What the table of names says of events, by the same ids.
+    about: FxHashMap<i64, &'a [u8]>,
     /// Names of facts by their ids, which are also texts that facts refer to.
     pub texts: FxHashMap<i64, &'a str>,
     stats: Vec<&'a [u8]>,
@@ -61,7 +64,10 @@ impl<'a> Plane<'a> {
                 (NAME, Some(_)) => plane.name = value.text().unwrap_or_default(),
                 (LINES, Some(line)) => plane.lines.push(line),
                 (STATS, Some(stat)) => plane.stats.push(stat),
-                (EVENT_NAMES, Some(entry)) => plane.events.extend(named(entry)),
+                (EVENT_NAMES, Some(entry)) => {
+                    plane.events.extend(named(entry));
+                    plane.about.extend(described(entry));
+                }
                 (STAT_NAMES, Some(entry)) => plane.texts.extend(named(entry)),
                 _ => {}
             }
@@ -83,6 +89,13 @@ impl<'a> Plane<'a> {
             }
         }
         name.zip(fact)
+    }
+
+    /// The category of the instruction whose name has this id: `convolution fusion`.
+    pub fn category(&self, id: i64) -> Option<&'a str> {
+        let facts = Fields::of(self.about.get(&id)?).filter(|(field, _)| *field == METADATA_STATS);
+        let mut facts = facts.filter_map(|(_, value)| self.fact(value.bytes()?));
+        facts.find(|(name, _)| *name == "hlo_category").and_then(|(_, fact)| fact.text())
     }
 
     /// The plane's own fact with this name.
@@ -110,4 +123,11 @@ fn named(entry: &[u8]) -> Option<(i64, &str)> {
         }
     }
     Some((id, if name.is_empty() { display } else { name }))
+}
+
+/// The id and the description in an entry of a table of names.
+fn described(entry: &[u8]) -> Option<(i64, &[u8])> {
+    let id = Fields::of(entry).find(|(field, _)| *field == KEY).and_then(|(_, value)| value.int());
+    let about = Fields::of(entry).find(|(field, _)| *field == VALUE).and_then(|(_, value)| value.bytes())?;
+    Some((id.unwrap_or(0), about))
 }

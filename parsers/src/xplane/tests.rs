@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod tpu;
+
 use std::io::Write;
 
 use model::{Category, Detail, Trace, TraceBuilder, TrackKind};
