@@ -83,10 +83,12 @@ pub(super) struct Half {
     pub pid: Id,
     /// Thread.
     pub tid: Id,
-    /// The slice, which lasts no time yet; of an end its name and its time count.
-    pub row: Row,
-    /// Whether it is the beginning.
-    pub begins: bool,
+    /// Its name, possibly empty.
+    pub name: u32,
+    /// Time.
+    pub at: Ns,
+    /// The slice, which lasts no time yet, where this is its beginning.
+    pub begun: Option<Row>,
 }
 
 /// A name that a metadata event gives.

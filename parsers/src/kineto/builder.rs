@@ -89,13 +89,13 @@ impl<'a> BatchBuilder<'a> {
 
     /// What the category of a slice says, or its name where it has none.
     fn classified(&mut self, event: &Event<'a>, category: Option<(Class, u32)>) -> (Class, u32) {
-        let told =
-            || category::uncategorised(event.name.map_or(b"", |name| name.raw), event.args.correlation.is_some());
+        let name = event.name.map_or(&b""[..], |name| name.raw);
+        let told = || category::uncategorised(event.pid.words(), name, event.args.correlation.is_some());
         let of = |category| Class { category, known: true, vendor: None };
         let (class, cat) = match category {
             Some(category) => category,
             None => match told() {
-                Some(category) => (of(category), self.constant("rows without category, told by name")),
+                Some(category) => (of(category), self.constant("rows without category, told by process or name")),
                 None => {
                     self.batch.unknown += 1;
                     (of(Category::HostOther), self.constant("slices without category"))
@@ -157,17 +157,19 @@ impl<'a> BatchBuilder<'a> {
     }
 
     /// One end of a slice; which other end belongs to it is known when the blocks come together.
-    fn half(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, begins: bool, at: usize) {
+    fn half(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, begins: bool, byte: usize) {
         self.tally(HALVES, "pairs of begin and end, kept as one slice each");
-        let Some(time) = self.time(event.ts, at) else {
-            self.odd("kineto.events_without_time", Severity::DataLoss, at);
+        let Some(at) = self.time(event.ts, byte) else {
+            self.odd("kineto.events_without_time", Severity::DataLoss, byte);
             return;
         };
-        let category =
-            if begins { refine(self.classified(event, category).0.category, event) } else { Category::HostOther };
-        let row = self.row(event, category, (time, 0));
+        let begun = begins.then(|| {
+            let category = refine(self.classified(event, category).0.category, event);
+            self.row(event, category, (at, 0))
+        });
         let (pid, tid) = (self.id(event.pid), self.id(event.tid));
-        self.batch.halves.push(Half { pid, tid, row, begins });
+        let name = self.text(event.name.unwrap_or(Text { raw: b"", escaped: false }));
+        self.batch.halves.push(Half { pid, tid, name, at, begun });
     }
 
     fn instant(&mut self, event: &Event<'a>, category: Option<(Class, u32)>, at: usize) {
@@ -287,7 +289,8 @@ impl<'a> BatchBuilder<'a> {
         // MTIA numbers its rows by firmware queue, and `stream` names what fed the queue.
         let firmware_row = event.cat.is_some_and(|cat| cat.raw.starts_with(b"mtia"));
         let stream = event.args.stream.filter(|_| on_device && !firmware_row);
-        let device = event.args.device.or(event.pid.int()).filter(|device| on_device && *device >= 0);
+        let row = if event.pid.words() == Some(category::KERNELS) { event.tid } else { event.pid };
+        let device = event.args.device.or(row.int()).filter(|device| on_device && *device >= 0);
         // Python frames may carry process 0.
         if kind == TrackKind::HostThread && category != Category::PythonFrame {
             self.batch.host_pid = self.batch.host_pid.or(event.pid.int().filter(|pid| *pid > 0));

@@ -61,13 +61,22 @@ pub(super) fn classify(cat: &str) -> Class {
     Class { category, known: known.is_some(), vendor }
 }
 
-/// What a row is that has no category, by its name and by whether it carries the id that calls and device rows share. Tracers
-/// that write rows of the device alone leave the category out, as one of 2026 that calls its copies `[MEMCPY] HtoD`.
-pub(super) fn uncategorised(name: &[u8], correlated: bool) -> Option<Category> {
+/// Processes of the writer that PyTorch had before Kineto, and that its autograd profiler still has: operators, and their kernels
+/// by device. Source: `EventList.export_chrome_trace` of `torch/autograd/profiler.py`, 1.0 to 1.8.
+pub(super) const OPERATORS: &[u8] = b"CPU functions";
+pub(super) const KERNELS: &[u8] = b"CUDA functions";
+
+/// What a row is that has no category, by its process, its name, and whether it carries the id that calls and device rows share.
+/// Tracers that write rows of the device alone leave the category out, as one of 2026 that calls its copies `[MEMCPY] HtoD`.
+pub(super) fn uncategorised(process: Option<&[u8]>, name: &[u8], correlated: bool) -> Option<Category> {
     let signature = || name.starts_with(b"void ") || (name.contains(&b'(') && name.ends_with(b")"));
     let driver = || name.strip_prefix(b"cu").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_uppercase));
     let call = || name.starts_with(b"cuda") || name.starts_with(b"hip") || driver();
     match () {
+        () if process == Some(OPERATORS) => Some(Category::FrameworkOp),
+        () if process == Some(KERNELS) && name.starts_with(b"Memcpy") => Some(Category::Memcpy),
+        () if process == Some(KERNELS) && name.starts_with(b"Memset") => Some(Category::Memset),
+        () if process == Some(KERNELS) => Some(Category::Kernel),
         () if name.starts_with(b"[MEMCPY]") => Some(Category::Memcpy),
         () if name.starts_with(b"[MEMSET]") => Some(Category::Memset),
         () if correlated && call() => Some(Category::HostApi),

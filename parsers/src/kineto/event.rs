@@ -32,6 +32,11 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// The words, if it has any.
+    pub fn words(self) -> Option<&'a [u8]> {
+        if let Self::Text(text) = self { Some(text.raw) } else { None }
+    }
+
     /// The number, if it is one.
     pub fn int(self) -> Option<i64> {
         match self {

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::merge::Owner;
 
 /// Deepest nesting of a thread, and most slices that are open at once; real ones have some dozens.
-const DEEPEST: usize = 1 << 10;
-const MOST: usize = 1 << 20;
+const DEEPEST: usize = 1 << 9;
+const MOST: usize = 1 << 18;
 
 /// A slice that has begun.
 #[derive(Clone, Copy, Debug)]

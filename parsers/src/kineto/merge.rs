@@ -10,7 +10,7 @@ use model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    batch::{Batch, FlowEnd, Half, Id, NONE, TrackRef},
+    batch::{Batch, FlowEnd, Id, NONE, TrackRef},
     builder::HALVES,
     facts::{self, DeviceProperties, Facts},
     halves::{Halves, Open},
@@ -110,11 +110,17 @@ impl<'s> Merger<'s> {
             });
         }
         for half in &batch.halves {
-            let Some(track) = tracks.get(half.row.track as usize).copied() else { continue };
-            let detail = if half.row.detail == NONE { None } else { details.get(half.row.detail as usize).cloned() };
-            let named = batch.texts.get(half.row.name as usize).is_some_and(|name| !name.is_empty());
-            let name = named.then(|| string(half.row.name));
-            self.half(half, (owner(half.pid), owner(half.tid)), name, (track, detail));
+            let named = batch.texts.get(half.name as usize).is_some_and(|name| !name.is_empty());
+            let (thread, name) = ((owner(half.pid), owner(half.tid)), named.then(|| string(half.name)));
+            let Some(row) = half.begun else {
+                self.end(thread, name, half.at);
+                continue;
+            };
+            let Some(track) = tracks.get(row.track as usize).copied() else { continue };
+            let detail = if row.detail == NONE { None } else { details.get(row.detail as usize).cloned() };
+            let begun = Begun { track, category: row.category, correlation: row.correlation, detail };
+            let name = name.unwrap_or_else(|| string(half.name));
+            self.halves.begin(thread, Open { start: half.at, name, row: begun });
         }
         self.unknown += batch.unknown;
         self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
@@ -197,22 +203,11 @@ impl<'s> Merger<'s> {
         self.sink.ledger("flow fwdbwd", 0, 2, 0, "");
     }
 
-    fn half(
-        &mut self,
-        half: &Half,
-        thread: (Owner, Owner),
-        name: Option<StringId>,
-        (track, detail): (TrackId, Option<Detail>),
-    ) {
-        let row = &half.row;
-        if half.begins {
-            let begun = Begun { track, category: row.category, correlation: row.correlation, detail };
-            let name = name.unwrap_or_else(|| self.sink.intern(""));
-            return self.halves.begin(thread, Open { start: row.start, name, row: begun });
-        }
-        let Some(Open { start, name, row: begun }) = self.halves.end(thread, name, row.start) else { return };
-        let Begun { track, category, correlation, detail } = begun;
-        let dur = row.start.saturating_sub(start);
+    /// Takes the end of a slice that is written as two events.
+    fn end(&mut self, thread: (Owner, Owner), name: Option<StringId>, end: Ns) {
+        let Some(Open { start, name, row }) = self.halves.end(thread, name, end) else { return };
+        let Begun { track, category, correlation, detail } = row;
+        let dur = end.saturating_sub(start);
         self.first_time = self.first_time.or(Some(start));
         self.sink.slice(Slice { track, start, dur, name, category, correlation, detail: detail.as_ref() });
         self.sink.ledger(HALVES, 0, 2, dur, "");
