@@ -3,6 +3,8 @@
 //! the result, the memory of a shape in `S(…)`. Source: `HloInstruction::ToString`, and `Layout` of `xla/layout.h`, which gives
 //! memory 5 to the host.
 
+/// Longest layout that is looked at, bytes; real ones have some dozens.
+const LAYOUT: usize = 256;
 /// Number of the host's memory.
 const HOST: i64 = 5;
 /// Opcodes of exchanges between devices, and what collectives are called elsewhere.
@@ -181,8 +183,9 @@ fn shapes(text: &str) -> impl Iterator<Item = Shape<'_>> {
             let (dims, after) = behind.split_once(']')?;
             rest = after;
             let Some(bits) = bits(dtype) else { continue };
-            let layout =
-                after.strip_prefix('{').and_then(|layout| layout.split_once('}')).map_or("", |(layout, _)| layout);
+            let near =
+                after.strip_prefix('{').map_or("", |layout| layout.get(..LAYOUT.min(layout.len())).unwrap_or(""));
+            let layout = near.split_once('}').map_or("", |(layout, _)| layout);
             let memory = layout.rsplit_once("S(").and_then(|(_, number)| number.split_once(')')?.0.parse::<i64>().ok());
             let elements = dims
                 .split(',')

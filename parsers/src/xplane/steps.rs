@@ -31,15 +31,15 @@ impl Import<'_> {
     /// operation at a time has no such module.
     pub(super) fn steps_of_modules(&mut self, (device, line): (i32, i64), rows: &[Row<'_>]) {
         // The number of the program stands behind the name: `jit_f(12190760917235803885)`.
-        let mut totals: FxHashMap<&str, (Ns, usize)> = FxHashMap::default();
+        let mut totals: FxHashMap<i64, (Ns, usize)> = FxHashMap::default();
         let length = |row: &Row<'_>| row.end.saturating_sub(row.start);
         for row in rows {
-            let (time, count) = totals.entry(row.name).or_default();
+            let (time, count) = totals.entry(row.id).or_default();
             *time = time.saturating_add(length(row));
             *count += 1;
         }
         let all = rows.iter().map(length).fold(0, Ns::saturating_add);
-        let Some((module, (time, count))) = totals.into_iter().max_by_key(|(name, (time, _))| (*time, *name)) else {
+        let Some((module, (time, count))) = totals.into_iter().max_by_key(|(id, (time, _))| (*time, *id)) else {
             return;
         };
         if count < FEWEST || time < all / 2 {
@@ -50,8 +50,10 @@ impl Import<'_> {
         let (kind, context) = (TrackKind::DeviceAnnotation, Some(STEPS));
         let track =
             self.lanes.track(&mut *self.sink, TrackKey { kind, process, device: Some(device), context, id: line });
-        self.sink.name_track(track, &format!("runs of {}", module.chars().take(80).collect::<String>()));
-        let mut runs: Vec<&Row<'_>> = rows.iter().filter(|row| row.name == module).collect();
+        let name: String =
+            rows.iter().find(|row| row.id == module).iter().flat_map(|row| row.name.chars().take(80)).collect();
+        self.sink.name_track(track, &format!("runs of {name}"));
+        let mut runs: Vec<&Row<'_>> = rows.iter().filter(|row| row.id == module).collect();
         runs.sort_by_key(|row| (row.start, row.end));
         for (at, row) in runs.into_iter().enumerate() {
             account.read += 1;

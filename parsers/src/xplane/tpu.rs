@@ -3,7 +3,10 @@
 //! several: where it is not drawn it is taken from the two. Source: `xplane_schema.cc` (names of lines), the XLA sources of
 //! asynchronous instructions, and files of a TPU v6 of 2025.
 
-use model::{Category, CollectiveCall, CopyDetail, Detail, KernelDetail, Ns, Slice, SyncKind, TrackKey, TrackKind};
+use model::{
+    Category, CollectiveCall, CopyDetail, Detail, KernelDetail, Ns, Slice, StringId, SyncKind, TrackId, TrackKey,
+    TrackKind,
+};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -28,33 +31,87 @@ pub(super) struct Row<'a> {
     pub name: &'a str,
 }
 
+/// What the rows of one name are. A name may be long and stand at many rows: each is read once.
+struct Known {
+    name: StringId,
+    part: Part,
+    /// Number of the instruction, and of the one that it waits for.
+    own: usize,
+    awaited: Option<usize>,
+    /// What a row is that is all there is of it, and what one is that is drawn from its start to its end.
+    alone: (Category, Option<Detail>),
+    entire: (Category, Option<Detail>),
+}
+
+/// What is known of the names of a line.
+#[derive(Default)]
+struct Names<'a> {
+    known: FxHashMap<i64, Known>,
+    numbers: FxHashMap<&'a str, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn number(&mut self, name: &'a str) -> usize {
+        let next = self.numbers.len();
+        *self.numbers.entry(name).or_insert(next)
+    }
+
+    /// Reads the names of rows. Of a fusion the category says what is fused.
+    fn of(rows: &[Row<'a>], plane: &Plane<'a>, import: &mut Import<'_>) -> Self {
+        let mut names = Self::default();
+        for row in rows {
+            if names.known.contains_key(&row.id) {
+                continue;
+            }
+            let instruction = Instruction::of(row.name);
+            let shown = instruction.map_or(row.name, |instruction| instruction.name);
+            import.unnamed += u64::from(shown.is_empty());
+            let told = instruction.filter(|instruction| matches!(instruction.opcode, "fusion" | "custom-call"));
+            let name = match told.and_then(|_| plane.category(row.id)) {
+                Some(what) => import.sink.intern(&format!("{shown} [{what}]")),
+                None => import.sink.intern(if shown.is_empty() { "(unnamed)" } else { shown }),
+            };
+            let known = Known {
+                name,
+                part: instruction.map_or(Part::Whole, |instruction| instruction.part()),
+                own: names.number(shown),
+                awaited: instruction.and_then(|instruction| Some(names.number(instruction.awaited()?))),
+                alone: import.work(instruction.as_ref(), false),
+                entire: import.work(instruction.as_ref(), true),
+            };
+            names.known.insert(row.id, known);
+        }
+        names
+    }
+}
+
 impl Import<'_> {
     /// Takes the operations of a device. What begins and is waited for is no work of their queue: the wait is a wait, and what it
     /// waits for is a row of another queue, drawn here unless it is `drawn` on a line of its own.
-    pub(super) fn operations(
+    pub(super) fn operations<'a>(
         &mut self,
-        plane: &Plane<'_>,
+        plane: &Plane<'a>,
         (device, line): (i32, i64),
-        mut rows: Vec<Row<'_>>,
+        mut rows: Vec<Row<'a>>,
         drawn: bool,
     ) {
         rows.sort_by_key(|row| (row.start, row.end));
-        let instructions: Vec<Option<Instruction<'_>>> = rows.iter().map(|row| Instruction::of(row.name)).collect();
-        let mut partners: Vec<Option<usize>> = vec![None; rows.len()];
-        let mut open: FxHashMap<&str, usize> = FxHashMap::default();
+        let names = Names::of(&rows, plane, self);
+        let mut paired = vec![false; rows.len()];
+        let mut open: FxHashMap<usize, usize> = FxHashMap::default();
         let mut beside = Vec::new();
-        for (at, (row, instruction)) in rows.iter().zip(&instructions).enumerate() {
-            let Some(instruction) = instruction else { continue };
-            match instruction.part() {
+        for (at, row) in rows.iter().enumerate() {
+            let Some(known) = names.known.get(&row.id) else { continue };
+            match known.part {
                 Part::Whole => {}
                 Part::Start => {
-                    open.insert(instruction.name, at);
+                    open.insert(known.own, at);
                 }
                 Part::Done => {
-                    let Some(start) = instruction.awaited().and_then(|name| open.remove(name)) else { continue };
-                    for (one, other) in [(at, start), (start, at)] {
-                        if let Some(partner) = partners.get_mut(one) {
-                            *partner = Some(other);
+                    let Some(start) = known.awaited.and_then(|name| open.remove(&name)) else { continue };
+                    for one in [at, start] {
+                        if let Some(paired) = paired.get_mut(one) {
+                            *paired = true;
                         }
                     }
                     beside.extend(rows.get(start).map(|begun| Row { end: row.end, ..*begun }));
@@ -65,17 +122,15 @@ impl Import<'_> {
         let process = self.lanes.process(&mut *self.sink, PROCESS);
         let kind = TrackKind::DeviceSync;
         let key = TrackKey { kind, process, device: Some(device), context: None, id: line };
-        for ((row, instruction), partner) in rows.iter().zip(&instructions).zip(&partners) {
-            let part = instruction.as_ref().filter(|_| partner.is_some()).map(Instruction::part);
-            let (track, (category, detail)) = match part {
-                Some(Part::Start) => (self.lanes.track(&mut *self.sink, key), (Category::DeviceEvent, None)),
-                Some(Part::Done) => {
-                    let wait = Detail::Sync(SyncKind::StreamWaitEvent);
-                    (self.lanes.track(&mut *self.sink, key), (Category::DeviceSync, Some(wait)))
-                }
-                _ => (queue, self.work(instruction.as_ref(), false)),
+        let wait = Detail::Sync(SyncKind::StreamWaitEvent);
+        for (row, paired) in rows.iter().zip(paired) {
+            let Some(known) = names.known.get(&row.id) else { continue };
+            let (track, category, detail) = match known.part {
+                Part::Start if paired => (self.lanes.track(&mut *self.sink, key), Category::DeviceEvent, None),
+                Part::Done if paired => (self.lanes.track(&mut *self.sink, key), Category::DeviceSync, Some(&wait)),
+                _ => (queue, known.alone.0, known.alone.1.as_ref()),
             };
-            self.row(plane, track, row, instruction.as_ref(), category, detail.as_ref());
+            self.row(track, row, known.name, category, detail);
         }
         if !drawn {
             let mut account = Account::default();
@@ -84,24 +139,26 @@ impl Import<'_> {
                 account.keep(row.start, row.end);
             }
             if account.read > 0 {
-                account.tell(
-                    &mut *self.sink,
-                    "xplane",
-                    "asynchronous operations",
-                    "memcpy and kernel, from start to done",
-                );
+                let becomes = "memcpy and kernel, from start to done";
+                account.tell(&mut *self.sink, "xplane", "asynchronous operations", becomes);
             }
-            self.beside(plane, device, beside);
+            self.side_by_side(device, beside, &names);
         }
     }
 
-    /// Takes what goes on beside the operations of a device. What overlaps lies on queues of its own.
-    pub(super) fn beside(&mut self, plane: &Plane<'_>, device: i32, mut rows: Vec<Row<'_>>) {
+    /// Takes what goes on beside the operations of a device, where it is drawn.
+    pub(super) fn beside<'a>(&mut self, plane: &Plane<'a>, device: i32, rows: Vec<Row<'a>>) {
+        let names = Names::of(&rows, plane, self);
+        self.side_by_side(device, rows, &names);
+    }
+
+    /// Draws what goes on beside the operations. What overlaps lies on queues of its own.
+    fn side_by_side(&mut self, device: i32, mut rows: Vec<Row<'_>>, names: &Names<'_>) {
         rows.sort_by_key(|row| (row.start, row.end));
         let mut ends: Vec<Ns> = Vec::new();
         for row in &rows {
-            let free = ends.iter().position(|end| *end <= row.start);
-            let lane = match free {
+            let Some(known) = names.known.get(&row.id) else { continue };
+            let lane = match ends.iter().position(|end| *end <= row.start) {
                 Some(lane) => lane,
                 None if ends.len() < MOST_BESIDE => {
                     ends.push(row.end);
@@ -113,10 +170,11 @@ impl Import<'_> {
                 *end = row.end.max(*end);
             }
             let queue = self.lanes.queue(&mut *self.sink, PROCESS, Some(device), Some(BESIDE), lane as i64);
+            self.row(queue, row, known.name, known.entire.0, known.entire.1.as_ref());
+        }
+        for lane in 0..ends.len() {
+            let queue = self.lanes.queue(&mut *self.sink, PROCESS, Some(device), Some(BESIDE), lane as i64);
             self.sink.name_track(queue, &format!("Async XLA Ops {lane}"));
-            let instruction = Instruction::of(row.name);
-            let (category, detail) = self.work(instruction.as_ref(), true);
-            self.row(plane, queue, row, instruction.as_ref(), category, detail.as_ref());
         }
     }
 
@@ -147,23 +205,7 @@ impl Import<'_> {
         }
     }
 
-    /// Adds a row under the name of its instruction; of a fusion the category says what is fused.
-    fn row(
-        &mut self,
-        plane: &Plane<'_>,
-        track: model::TrackId,
-        row: &Row<'_>,
-        instruction: Option<&Instruction<'_>>,
-        category: Category,
-        detail: Option<&Detail>,
-    ) {
-        let shown = instruction.map_or(row.name, |instruction| instruction.name);
-        self.unnamed += u64::from(shown.is_empty());
-        let of = instruction.filter(|instruction| matches!(instruction.opcode, "fusion" | "custom-call"));
-        let name = match of.and_then(|_| plane.category(row.id)) {
-            Some(what) => self.sink.intern(&format!("{shown} [{what}]")),
-            None => self.sink.intern(if shown.is_empty() { "(unnamed)" } else { shown }),
-        };
+    fn row(&mut self, track: TrackId, row: &Row<'_>, name: StringId, category: Category, detail: Option<&Detail>) {
         self.first = Some(self.first.map_or(row.start, |first| first.min(row.start)));
         let dur = row.end.saturating_sub(row.start);
         self.sink.slice(Slice { track, start: row.start, dur, name, category, correlation: None, detail });
