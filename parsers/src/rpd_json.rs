@@ -114,7 +114,8 @@ impl Import<'_> {
         let on_device = self.arrows.gpus.contains(&event.place().0);
         let becomes = match event.ph.as_str() {
             "X" if on_device && is_operation(event) => OPERATIONS,
-            "X" if on_device => FRAMES,
+            "X" if on_device && is_frame(event) => FRAMES,
+            // A process of the host may have the number of a GPU.
             "X" => CALLS,
             "C" => return self.counter(event),
             "i" => {
@@ -288,8 +289,18 @@ impl Import<'_> {
 
 /// Whether a row of a device is one of its operations. Rows over several of them count these, or say that they are frames.
 fn is_operation(event: &Event<'_>) -> bool {
+    described(event).is_some_and(|kind| KINDS.iter().any(|known| kind.starts_with(known)))
+}
+
+/// Whether a row of a GPU's process says where the program was.
+fn is_frame(event: &Event<'_>) -> bool {
+    described(event).is_none_or(|kind| kind.starts_with(FRAME))
+}
+
+/// The description of a row, if it is a text.
+fn described<'a>(event: &'a Event<'_>) -> Option<&'a str> {
     match event.args.get("desc") {
-        Some(Value::String(kind)) => !kind.starts_with(FRAME),
-        _ => false,
+        Some(Value::String(kind)) => Some(kind),
+        _ => None,
     }
 }

@@ -33,7 +33,10 @@ const COPIES: Option<i64> = Some(1);
 enum Rows {
     Calls,
     Markers,
+    /// Work of queues: kernels, and what engines do.
     Kernels,
+    /// Kernels alone, whatever they are called.
+    Dispatches,
     Copies,
     /// Kernels whose counters were read, for which they ran one after the other.
     Counted,
@@ -52,7 +55,7 @@ const TABLES: [Table; 6] = [
     Table { name: "rocTX", rows: Rows::Markers, columns: COLUMNS, becomes: "user_range" },
     Table { name: "OPS", rows: Rows::Kernels, columns: COLUMNS, becomes: "kernel; memcpy and memset by name" },
     Table { name: "COPY", rows: Rows::Copies, columns: COLUMNS, becomes: "memcpy; memset by name" },
-    Table { name: "KERN", rows: Rows::Kernels, columns: DISPATCHES, becomes: "kernel" },
+    Table { name: "KERN", rows: Rows::Dispatches, columns: DISPATCHES, becomes: "kernel" },
 ];
 /// `KERN` where counters stand in it.
 const COUNTED: Table =
@@ -202,6 +205,7 @@ fn take(
         Rows::Copies => {
             (lanes.queue(sink, process, device, COPIES, queue.unwrap_or(-1)), hip::operation(text, Category::Memcpy))
         }
+        Rows::Dispatches => (lanes.queue(sink, process, device, None, queue.unwrap_or(-1)), Category::Kernel),
         Rows::Kernels | Rows::Counted => {
             (lanes.queue(sink, process, device, None, queue.unwrap_or(-1)), hip::operation(text, Category::Kernel))
         }

@@ -16,6 +16,9 @@ use super::{
 };
 use crate::lanes::Account;
 
+/// Characters of a category that are shown beside a name; categories of XLA are a few words.
+const SHOWN: usize = 80;
+
 /// Context of queues of what goes on beside the operations.
 pub(super) const BESIDE: i64 = 1;
 /// Most queues of it: as many copies may be under way at once, of which each is drawn from its start.
@@ -68,7 +71,11 @@ impl<'a> Names<'a> {
             import.unnamed += u64::from(shown.is_empty());
             let told = instruction.filter(|instruction| matches!(instruction.opcode, "fusion" | "custom-call"));
             let name = match told.and_then(|_| plane.category(row.id)) {
-                Some(what) => import.sink.intern(&format!("{shown} [{what}]")),
+                // One text may stand behind many short names: what is shown of it is bounded.
+                Some(what) => {
+                    let what: String = what.chars().take(SHOWN).collect();
+                    import.sink.intern(&format!("{shown} [{what}]"))
+                }
                 None => import.sink.intern(if shown.is_empty() { "(unnamed)" } else { shown }),
             };
             let known = Known {

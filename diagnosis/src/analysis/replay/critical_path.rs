@@ -5,7 +5,7 @@ use ::model::{Ns, Span};
 
 use super::{
     Replay,
-    model::{Model, Node},
+    model::{Model, NONE, Node},
 };
 use crate::analysis::{Layer, OpKind, Rank, Step, bucket::Bucket};
 
@@ -195,6 +195,14 @@ fn before(model: &Model, rank: &Rank, thread: usize, point: usize, way: &mut Way
             way.charge(Layer::Runtime, row.tail);
             return Some(At::End(row.awaits, 0));
         }
+    }
+    // A thread that goes on when another one has seen the device finish waits for that operation, where it is this rank's.
+    if let Node::Begin(c) = node
+        && let Some(row) = model.calls.get(c as usize).filter(|row| row.heeds != NONE)
+        && let Some(told) = model.ops.iter().position(|op| op.tells == row.heeds)
+    {
+        way.charge(Layer::Runtime, row.before);
+        return Some(At::End(told as u32, 0));
     }
     let (earlier, _) = *points.get(point.checked_sub(1)?)?;
     way.charge(Layer::Runtime, t - earlier);

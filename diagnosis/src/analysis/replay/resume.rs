@@ -45,7 +45,7 @@ struct Pause {
 impl Pause {
     /// Whether what is left after the wait is the smaller part: a thread that works for most of the pause does not wait.
     fn holds(&self, lag: Ns) -> bool {
-        lag >= 0 && 2 * lag < self.to - self.from
+        lag >= 0 && lag < (self.to - self.from) / 2
     }
 }
 
@@ -56,9 +56,10 @@ pub(super) fn find(ranks: &[Rank], job: &Job, models: &[Model]) -> Vec<Resumptio
     let own: Vec<Vec<Resumption>> =
         (0..ranks.len()).map(|at| by_another_thread(ranks, models, &all, at).unwrap_or_default()).collect();
     let Some(source) = own.iter().max_by_key(|own| own.len()).filter(|own| !own.is_empty()) else { return found };
+    let met = meetings(ranks, job, source.first().map_or(0, |resumed| resumed.call.0));
     for (at, own) in own.iter().enumerate() {
         match own.is_empty() {
-            true => found.extend(with_another_rank(ranks, job, &all, source, at).unwrap_or_default()),
+            true => found.extend(with_another_rank(ranks, &met, &all, source, at).unwrap_or_default()),
             false => found.extend(own),
         }
     }
@@ -144,36 +145,47 @@ fn by_another_thread(ranks: &[Rank], models: &[Model], pauses: &[Vec<Pause>], at
     (is_habit(found.len(), rank) && keeps_distance).then_some(found)
 }
 
+/// For each rank when one of them and it left each collective that both were in, each on its own clock, in order: ranks leave a
+/// collective together, so far apart are their clocks there.
+fn meetings(ranks: &[Rank], job: &Job, of: usize) -> Vec<Vec<(Ns, Ns)>> {
+    let mut met: Vec<Vec<(Ns, Ns)>> = vec![Vec::new(); ranks.len()];
+    let end = |rank: usize, op: u32| ranks.get(rank)?.timeline.ops.get(op as usize).map(|op| op.end);
+    for instance in &job.instances {
+        let source = instance.members.iter().find(|member| member.rank == of);
+        let Some(theirs) = source.and_then(|member| end(of, member.op)) else { continue };
+        for member in &instance.members {
+            if let (Some(met), Some(ours)) = (met.get_mut(member.rank), end(member.rank, member.op)) {
+                met.push((theirs, ours));
+            }
+        }
+    }
+    met.iter_mut().for_each(|met| met.sort_unstable());
+    met
+}
+
 /// Pauses of a rank that end together with those of another one that waits for the device.
 fn with_another_rank(
     ranks: &[Rank],
-    job: &Job,
+    met: &[Vec<(Ns, Ns)>],
     pauses: &[Vec<Pause>],
     source: &[Resumption],
     at: usize,
 ) -> Option<Vec<Resumption>> {
     let (of, rank) = (source.first()?.call.0, ranks.get(at)?);
     let timeline = &ranks.get(of)?.timeline;
-    // Ranks leave a collective together: so far apart are their clocks there.
-    let end = |rank: usize, op: u32| ranks.get(rank)?.timeline.ops.get(op as usize).map(|op| op.end);
-    let met = job.instances.iter().filter_map(|instance| {
-        let member = |rank: usize| instance.members.iter().find(|member| member.rank == rank);
-        let [theirs, ours] = [of, at].map(|rank| member(rank).and_then(|member| end(rank, member.op)));
-        theirs.zip(ours)
-    });
-    let mut met: Vec<(Ns, Ns)> = met.collect();
-    met.sort_unstable();
+    let met = met.get(at)?;
     let own = pauses.get(at)?;
     let together = |resumed: &Resumption| {
         let began = timeline.calls.get(resumed.call.1 as usize)?.start;
         let (theirs, ours) = met.get(met.partition_point(|(end, _)| *end <= began).checked_sub(1)?)?;
-        let began = began - theirs + ours;
+        let began = began.saturating_sub(*theirs).saturating_add(*ours);
         let next = own.partition_point(|pause| pause.to < began);
         let near = [next.checked_sub(1), Some(next)].into_iter().flatten().filter_map(|i| own.get(i));
-        let pause = near.min_by_key(|pause| (pause.to - began).abs())?;
-        let lag = resumed.lag + pause.to - began;
-        ((pause.to - began).abs() <= TOGETHER && pause.holds(lag))
-            .then_some((pause.to - began, Resumption { call: (at, pause.call), lag, ..*resumed }))
+        let apart = |pause: &Pause| pause.to.saturating_sub(began);
+        let pause = near.min_by_key(|pause| apart(pause).saturating_abs())?;
+        let (apart, lag) = (apart(pause), resumed.lag.saturating_add(apart(pause)));
+        (apart.saturating_abs() <= TOGETHER && pause.holds(lag))
+            .then_some((apart, Resumption { call: (at, pause.call), lag, ..*resumed }))
     };
     let found: Vec<(Ns, Resumption)> = source.iter().filter_map(together).collect();
     let apart = found.iter().map(|(apart, _)| *apart).collect();
@@ -198,13 +210,16 @@ fn is_steady(mut of: Vec<Ns>) -> bool {
 pub(super) fn apply(models: &mut [Model], found: &[Resumption]) {
     let mut told: rustc_hash::FxHashMap<(usize, u32), u32> = rustc_hash::FxHashMap::default();
     for Resumption { call: (rank, call), after: (of, op), lag } in found {
+        let Some(row) = models.get_mut(*rank).and_then(|model| model.calls.get_mut(*call as usize)) else { continue };
+        // Who is handed its work waits for the thread that hands it over, and that one for the device.
+        if row.follows != NONE {
+            continue;
+        }
         let next = told.len() as u32;
         let signal = *told.entry((*of, *op)).or_insert(next);
+        (row.heeds, row.before) = (signal, *lag);
         if let Some(row) = models.get_mut(*of).and_then(|model| model.ops.get_mut(*op as usize)) {
             row.tells = signal;
-        }
-        if let Some(row) = models.get_mut(*rank).and_then(|model| model.calls.get_mut(*call as usize)) {
-            (row.heeds, row.follows, row.before) = (signal, NONE, *lag);
         }
     }
 }

@@ -83,6 +83,14 @@ impl<'a> Walk<'a> {
         self.next >= self.model.nodes.len()
     }
 
+    /// Whether its next point is a call that heeds a signal.
+    fn awaits_signal(&self) -> bool {
+        match self.model.nodes.get(self.next) {
+            Some(Node::Begin(c)) => self.edited.calls().get(*c as usize).is_some_and(|row| row.heeds != NONE),
+            _ => false,
+        }
+    }
+
     /// Goes on until a collective lacks ranks or a call its signal, or to the end; `anyway` passes one of them. Says whether it
     /// moved.
     pub fn advance(&mut self, meeting: &mut Meeting, mut anyway: bool) -> bool {
@@ -118,9 +126,10 @@ impl<'a> Walk<'a> {
         let t = match meeting.told.get(row.heeds as usize) {
             Some(told) => {
                 let Some(later) = told.or(anyway.then_some(0)) else { return false };
+                // What edits leave of its own work comes behind the signal.
                 let was = self.model.calls.get(c).map_or(0, |row| row.before);
-                let signal = self.model.begins.get(c).copied().unwrap_or(0) - was;
-                (signal + later + row.before).max(own)
+                let signal = self.model.begins.get(c).copied().unwrap_or(0).saturating_sub(was);
+                signal.saturating_add(later).saturating_add(row.before).max(own)
             }
             None => {
                 let from = if row.follows == NONE { thread } else { row.follows as usize };
@@ -234,8 +243,11 @@ pub(super) fn replay(walks: &mut [Walk<'_>], meeting: &mut Meeting) {
         for walk in walks.iter_mut() {
             moved |= walk.advance(meeting, false);
         }
-        // Members that were matched wrongly could wait for each other for ever: then one goes on without the others.
-        let stuck = walks.iter_mut().find(|walk| !walk.is_done());
+        // Members that were matched wrongly could wait for each other for ever: then one goes on without the others, if possible one
+        // that only waits for a signal.
+        let signalled = walks.iter().position(Walk::awaits_signal).filter(|_| !moved);
+        let stuck = signalled.or_else(|| walks.iter().position(|walk| !walk.is_done()));
+        let stuck = stuck.and_then(|at| walks.get_mut(at));
         match stuck {
             None => return,
             Some(walk) if !moved => {

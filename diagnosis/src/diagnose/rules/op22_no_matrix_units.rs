@@ -55,8 +55,8 @@ static DOC: Doc = Doc {
         "张量核心以 16 位完成同样的乘法要快数倍且读取字节减半，许多设备上以 TF32 也更快。",
     ),
     trigger: Text::new(
-        "By kernel names: sgemm, ffma and scudnn kernels, cuDNN's gradient engines of floats, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
-        "依据内核名：sgemm、ffma、scudnn、cuDNN 的 float 梯度引擎以及 CUTLASS 的 simt 内核，且设备公布的 16 位或 TF32 算力至少为 32 位的 1.9 倍。按两者之比（采集了形状时再受访存限制）最多可省的时间至少占平均步时的 5%。",
+        "By kernel names: sgemm, ffma and scudnn kernels, cuDNN's gradient engines of floats, also CUTLASS's simt ones, on a device whose published 16-bit or TF32 arithmetic is at least 1.9 times its 32-bit one; where the capture does not name the device, kernels of Volta, Ampere or Hopper anywhere in it say so. What the ratio of both gives at best, or memory where shapes are recorded, is at least 5 % of the mean step.",
+        "依据内核名：sgemm、ffma、scudnn、cuDNN 的 float 梯度引擎以及 CUTLASS 的 simt 内核，且设备公布的 16 位或 TF32 算力至少为 32 位的 1.9 倍；采集未写明设备时，以其中任何 Volta、Ampere 或 Hopper 的内核为准。按两者之比（采集了形状时再受访存限制）最多可省的时间至少占平均步时的 5%。",
     ),
     source: Text::new(
         "Peaks of the data sheets; PyTorch computes products in full 32 bits unless TF32 is allowed (torch.set_float32_matmul_precision). 5 %: own value.",
@@ -72,7 +72,7 @@ static DOC: Doc = Doc {
     ),
 };
 
-static KIND: Kind = Kind {
+const KIND: Kind = Kind {
     doc: &DOC,
     share: 0.05,
     per_layer: None,
@@ -92,6 +92,22 @@ static KIND: Kind = Kind {
     most: Confidence::Medium,
 };
 
+/// The same where only the kernels say what the device is.
+static UNNAMED: Kind = Kind {
+    rivals: &[
+        KIND.rivals[0],
+        (
+            Text::new("the device has no tensor cores", "设备没有张量核心"),
+            Text::new(
+                "its name decides: kernels of Volta also run on the few Turing devices without any",
+                "设备名可以判定：Volta 的内核也会在少数没有张量核心的 Turing 设备上运行",
+            ),
+        ),
+    ],
+    most: Confidence::Low,
+    ..KIND
+};
+
 impl Rule for NoMatrixUnits {
     fn doc(&self) -> &'static Doc {
         &DOC
@@ -106,7 +122,8 @@ impl Rule for NoMatrixUnits {
             if !reading::names(cx).any(|name| has_units(ceilings.chip(), name)) {
                 continue;
             }
-            found.extend(share_of_step::of_class(cx, &KIND, rank, class, |step| {
+            let kind = if ceilings.chip().is_some() { &KIND } else { &UNNAMED };
+            found.extend(share_of_step::of_class(cx, kind, rank, class, |step| {
                 reading::accounted(rank, step)
                     .filter(|(_, op, _)| op.kind == OpKind::Compute && names.contains(&op.name))
                     .map(|part| {

@@ -10,7 +10,7 @@ use model::{
 
 use super::{ceilings::Ceilings, change, gate::recurring, reading};
 use crate::{
-    analysis::{Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
+    analysis::{AnchorKind, Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention, Trigger,
         relations::{Advice, Relations},
@@ -114,8 +114,9 @@ impl Rule for BlockingCopy {
                     ("share", Value::Share(cost.share)),
                 ],
             );
-            let singly: Vec<OneByOne<'_>> =
-                rank.steady_steps(class).filter_map(|step| OneByOne::of(cx.trace, rank, step)).collect();
+            // Without marks nobody knows which of them belong to one step.
+            let marked = rank.steady_steps(class).filter(|_| rank.anchor.kind != AnchorKind::WholeCapture);
+            let singly: Vec<OneByOne<'_>> = marked.filter_map(|step| OneByOne::of(cx.trace, rank, step)).collect();
             let edits = unblocked(cx, rank, class).into_iter().chain(OneByOne::together(rank, &singly)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
             let values: usize = singly.iter().map(|singly| singly.copies.len()).sum();
@@ -180,8 +181,29 @@ impl<'a> OneByOne<'a> {
     fn of(trace: &Trace, rank: &Rank, step: &'a Step) -> Option<Self> {
         let value = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::DtoH) && !is_more_than_tokens(trace, op);
         let values = blocking(trace, rank, step).filter(|(_, op, _)| value(op) && bytes(trace, op) > 0);
-        let copies: Vec<u32> = values.map(|(i, ..)| i as u32).collect();
-        (copies.len() >= MANY).then_some(Self { step, copies })
+        let values: HashSet<u32> = values.map(|(i, ..)| i as u32).collect();
+        // What the device computes in between, the next value may depend on: then one copy cannot bring both.
+        let mut runs: Vec<Vec<u32>> = vec![Vec::new()];
+        for (i, op) in (step.ops.start as u32..).zip(rank.ops_of(step)) {
+            match runs.last_mut() {
+                Some(run) if values.contains(&i) => run.push(i),
+                Some(run) if op.kind == OpKind::Compute || op.kind == OpKind::Comm => {
+                    if !run.is_empty() {
+                        runs.push(Vec::new());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let token = values.iter().max().copied();
+        let many = runs.into_iter().filter(|run| run.len() >= MANY);
+        // The last of a run brings the rest, unless the step's token comes behind it.
+        let brought = many.flat_map(|run| match run.split_last() {
+            Some((last, rest)) if Some(*last) != token => rest.to_vec(),
+            _ => run,
+        });
+        let copies: Vec<u32> = brought.collect();
+        (!copies.is_empty()).then_some(Self { step, copies })
     }
 
     /// What is gone where one copy brings all: the copies, the waits for each, and part of the host's way to the next; hopefully all

@@ -80,18 +80,23 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
     let cost = recurring(rank, class, SHARE, |step| Owned::of(rank, std::iter::once(step), pick).total)?;
     let prologue = Owned::of(rank, rank.steady_steps(class), pick);
     let spoken = prologue.spoken(cx, rank);
-    let nothing = Text::new("nothing inside the step's mark was recorded", "步标记内没有其他记录");
-    let owner = spoken.as_ref().map_or(Value::Text(nothing), |spoken| Value::Raw(spoken.place.clone()));
+    let owner = spoken.as_ref().map(|spoken| ("owner", Value::Raw(spoken.place.clone())));
     let saying = Saying {
         formula: Text::new(
             "idle from the beginning of the forward pass to its first launch / mean step",
             "从前向开始到首次下发的空闲 / 平均步时",
         ),
-        claim: Text::new(
-            "In {class} the device waits {idle} of {step} ({share}) while the host is inside the forward pass and has launched nothing yet: {owner}.",
-            "{class} 中主机已进入前向但尚未下发，设备等待 {idle}，步时 {step}（{share}）：{owner}。",
-        ),
-        more: vec![("owner", owner)],
+        claim: match owner {
+            Some(_) => Text::new(
+                "In {class} the device waits {idle} of {step} ({share}) while the host is inside the forward pass and has launched nothing yet: {owner}.",
+                "{class} 中主机已进入前向但尚未下发，设备等待 {idle}，步时 {step}（{share}）：{owner}。",
+            ),
+            None => Text::new(
+                "In {class} the device waits {idle} of {step} ({share}) between the inputs of a step and its graph; what the host does there was not recorded.",
+                "{class} 中，从该步的输入到图下发之间设备等待 {idle}，步时 {step}（{share}）；其间主机在做什么没有记录。",
+            ),
+        },
+        more: owner.into_iter().collect(),
         change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prologue.gone() },
     };
     let mut finding = Exposed { cx, doc: &DOC, rank, class }.finding(SHARE, &cost, saying).with(Evidence::new(
@@ -99,6 +104,12 @@ fn late_start(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding> {
         Value::Ns(cost.per_step),
         reading::sample(prologue.rows.iter().copied()),
     ));
+    if spoken.is_none() {
+        finding = finding.against(Competing::open(
+            Text::new("it prepares the inputs or the metadata of the step", "其间在准备该步的输入或元数据"),
+            Text::new("Python frames decide; record with stacks", "Python 帧可以判定：请开启调用栈采集"),
+        ));
+    }
     if let Some(spoken) = spoken.filter(|spoken| !spoken.children.is_empty()) {
         finding = finding.with(Evidence {
             what: Message::new(

@@ -86,7 +86,9 @@ fn unclaimed(cx: &Context<'_>, found: &[Finding], rank: &Rank, class: &Class) ->
     // What is slow only because it is the first of its kind is gone in the next run, whatever the code around it does.
     let first = FirstUses::of(rank, class);
     let idle = class.sum(|bucket| bucket.is_idle());
-    let owners = owners(cx, rank, class, &first).into_iter();
+    // Of ranks the findings are one, whatever owner each of them names: there only the first is told.
+    let most = if cx.analysis.ranks.len() > 1 { 1 } else { usize::MAX };
+    let owners = owners(cx, rank, class, &first).into_iter().take(most);
     let much = owners.take_while(|(_, ns)| *ns as f64 >= OF_IDLE * idle as f64);
     much.filter_map(|(doing, _)| owned_by(cx, found, (rank, class), &first, doing)).collect()
 }

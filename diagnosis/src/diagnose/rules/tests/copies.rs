@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::super::testing::{GEMM, Run, diagnosis, us};
+use super::super::testing::{GEMM, NORM, Run, diagnosis, us};
 use crate::diagnose::{Estimate, Finding};
 
 /// A seventh of a step went to `.item()` for each of 47 requests, and nothing was found: without one wait there is the next.
 #[test]
 fn rt11_counts_values_that_are_read_one_by_one_together() {
-    let run = |values: usize| {
+    let of = |values: usize, between: bool| {
         Run::steps(12, move |r, _| {
             r.graph(&[(GEMM, us(200)); 10], us(1)).wait();
             for _ in 0..values {
@@ -14,15 +14,24 @@ fn rt11_counts_values_that_are_read_one_by_one_together() {
                 r.script.copy("cudaMemcpyAsync", (at, at + us(8)), "DtoH", "pageable", 4, (at + us(5), at + us(7)));
                 r.script.call("cudaStreamSynchronize", (at + us(9), at + us(13)));
                 (r.host, r.device) = (at + us(33), at + us(7));
+                if between {
+                    r.launch(NORM, us(3)).wait();
+                }
             }
             r.token();
         })
     };
+    let run = |values: usize| of(values, false);
     let finding = |values: usize| diagnosis(&run(values)).findings.into_iter().find(|f| f.rule == "RT-11");
     let singly = |f: &Finding| f.evidence.iter().any(|e| e.what.text.en.contains("one behind the other"));
     let many = finding(40).expect("forty of them are a third of the step");
     let Estimate { from, to_low: low, to_high: high, .. } = many.estimate;
     // All but the last go: 39 of 33 us each, of which the host's way of 20 us may half remain.
     assert!((us(1_150)..=us(1_360)).contains(&(from - low)) && from - high >= us(600), "{from} {low} {high}");
+    let layers = diagnosis(&of(40, true)).findings.into_iter().find(|f| f.rule == "RT-11");
+    assert!(
+        !layers.is_some_and(|layers| singly(&layers)),
+        "each value depends on what was computed since the one before"
+    );
     assert!(singly(&many) && !finding(3).is_some_and(|few| singly(&few)));
 }

@@ -39,17 +39,22 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
 }
 
 /// Launches after the last one whose work was recorded, and all of them. A call inside another one of its thread is part of it,
-/// short fills are left out by profilers, and what is captured into a graph runs nothing.
+/// short fills are left out by profilers, what is captured into a graph runs nothing, and of graphs not every profiler keeps the
+/// work. None are missing where work without a link ran later: it may be theirs.
 fn unanswered(timeline: &Timeline) -> (u64, u64) {
     let capturing = reading::merged(timeline.capturing.clone());
     let captured = |call: &Call| {
         let span = capturing.get(capturing.partition_point(|span| span.end <= call.start));
         span.is_some_and(|span| span.start <= call.start)
     };
-    let launches = |call: &&Call| call.kind.is_launch() && call.kind != HostCall::MemsetAsync && !captured(call);
+    let other = |call: &Call| matches!(call.kind, HostCall::MemsetAsync | HostCall::GraphLaunch);
+    let launches = |call: &&Call| call.kind.is_launch() && !other(call) && !captured(call);
     let Some(last) = timeline.calls.iter().filter(|call| call.ops > 0).map(|call| call.start).max() else {
         return (0, 0);
     };
+    if timeline.ops.iter().any(|op| op.call.is_none() && op.start > last) {
+        return (0, 0);
+    }
     let mut open: HashMap<TrackId, Ns> = HashMap::new();
     let (mut missing, mut all) = (0, 0);
     for call in timeline.calls.iter().filter(launches) {

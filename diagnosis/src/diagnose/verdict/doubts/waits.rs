@@ -25,8 +25,8 @@ const SENTENCE: Text = Text::new(
 
 /// What it says where what was found takes little of them away.
 const NEXT: Text = Text::new(
-    "{share} of the step rank {rank} waits in collectives for other ranks, and what was found takes away {gain} of the step: behind the rank that is late most often ({late}, {part} of the waits) the next one is late; compare what the hosts of all ranks do",
-    "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，而已发现的原因只能减少步时的 {gain}：最常迟到的 rank（{late}，占等待的 {part}）之后还有下一个迟到的 rank；请比较所有 rank 的主机行为",
+    "{share} of the step rank {rank} waits in collectives for other ranks, and what was found takes away {gain} of the step: behind the rank for which most is waited ({late}, {part} of the waits) the next one is late; compare what the hosts of all ranks do",
+    "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，而已发现的原因只能减少步时的 {gain}：等待最多的对象（rank {late}，占等待的 {part}）之后还有下一个迟到的 rank；请比较所有 rank 的主机行为",
 );
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
@@ -40,9 +40,11 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         return None;
     }
     let spoken_of = case.findings.iter().any(of_waits);
+    let of_ranks = |f: &Finding| causes.into_iter().any(|role| case.rules.plays(f.rule, role));
+    let mended = case.findings.iter().any(of_ranks);
     let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
     // Of two ranks none is the next one.
-    if spoken_of && (gain >= SHORT_OF * share || case.cx.analysis.ranks.len() < 3) {
+    if spoken_of && (!mended || gain >= SHORT_OF * share || case.cx.analysis.ranks.len() < 3) {
         return None;
     }
     let analysis = case.cx.analysis;
