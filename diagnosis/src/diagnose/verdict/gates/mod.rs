@@ -2,6 +2,7 @@
 //! sentence. Where none decides, what was found is stated.
 
 pub(super) mod alone;
+mod host_only;
 mod inflation;
 mod load;
 mod log;

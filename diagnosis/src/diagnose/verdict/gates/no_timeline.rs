@@ -3,7 +3,7 @@
 use model::{Category, EvidenceClass, StringId};
 use rustc_hash::FxHashMap;
 
-use super::{Case, Ruling};
+use super::{Case, Ruling, host_only};
 use crate::{
     diagnose::{relations::Role, sums},
     i18n::{Message, Text, Value},
@@ -19,6 +19,14 @@ const SENTENCE: Text = Text::new(
     "No device operation was recorded: nothing can be said about where the time goes.",
     "没有记录到任何设备算子：无法判断时间花在哪里。",
 );
+
+/// What it says where the reader met events that nothing explains.
+const UNKNOWN: Text = Text::new(
+    "No device operation was recognised: {events} events of the capture are of a kind that is not known here, and device work may be among them. Nothing can be said about where the time goes.",
+    "没有识别出任何设备算子：采集中有 {events} 个事件的种类不为本工具所知，其中可能有设备工作。无法判断时间花在哪里。",
+);
+/// Statistic of the reader that counts such events.
+const OF_UNKNOWN_KIND: &str = "kineto.events_of_unknown_kind";
 
 /// What it says where the host launched work and none of it was kept.
 const LOST: Text = Text::new(
@@ -47,8 +55,11 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if case.cx.analysis.evidence.has(EvidenceClass::Logs) {
         return Some(Ruling::undecided(Message::plain(LOG_ONLY), []));
     }
+    let stats = case.cx.trace.stats.iter().filter(|stat| stat.name == OF_UNKNOWN_KIND);
+    let unknown = stats.map(|stat| stat.count).fold(0, u64::saturating_add);
     let headline = match launches(case) {
-        0 => Message::plain(SENTENCE),
+        0 if unknown > 0 => Message::new(UNKNOWN, [("events", Value::Count(unknown))]),
+        0 => host_only::headline(case.cx.trace).unwrap_or_else(|| Message::plain(SENTENCE)),
         launches => Message::new(LOST, [("launches", Value::Count(launches))]),
     };
     Some(Ruling::undecided(headline, []))

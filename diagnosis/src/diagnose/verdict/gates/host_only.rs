@@ -1,0 +1,99 @@
+//! A capture of the host alone: where its time goes by the framework's operators, or by the program's ranges.
+
+use model::{Category, Columns, Ns, StringId, Trace, TrackKind};
+use rustc_hash::FxHashMap;
+
+use crate::i18n::{Message, Text, Value};
+
+/// What it says.
+const SENTENCE: Text = Text::new(
+    "No device operation was recorded: the capture is of the host alone. Of the {all} that its {kind} cover, most is in {name} itself: {own} ({share}). What a device did meanwhile, it does not say.",
+    "没有记录到任何设备算子：该采集只有主机侧。其{kind}共覆盖 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）。设备在此期间做了什么无从得知。",
+);
+
+/// What is counted, the first that is there: records of one kind hold each other, so that each has a time of its own.
+const KINDS: [(Category, Text); 2] = [
+    (Category::FrameworkOp, Text::new("framework operators", "框架算子")),
+    (Category::UserRange, Text::new("ranges", "区间")),
+];
+
+/// The sentence, where the host has records that say what it did.
+pub(super) fn headline(trace: &Trace) -> Option<Message> {
+    let (kind, sums) = KINDS.into_iter().find_map(|(category, kind)| {
+        let sums = Sums::of(trace, category);
+        (!sums.own.is_empty()).then_some((kind, sums))
+    })?;
+    let text = |name: StringId| trace.strings.get(name);
+    let (name, own) = sums.own.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name))))?;
+    let args = [
+        ("all", Value::Ns(sums.all)),
+        ("kind", Value::Text(kind)),
+        ("name", Value::Raw(text(name).to_owned())),
+        ("own", Value::Ns(own)),
+        ("share", Value::Share(own as f64 / sums.all.max(1) as f64)),
+    ];
+    Some(Message::new(SENTENCE, args))
+}
+
+/// Time by record, what lies inside other records of the kind left out.
+#[derive(Default)]
+struct Sums {
+    own: FxHashMap<StringId, Ns>,
+    /// Time of the outermost ones.
+    all: Ns,
+}
+
+impl Sums {
+    fn of(trace: &Trace, category: Category) -> Self {
+        let mut sums = Self::default();
+        for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
+            if track.key.kind == TrackKind::HostThread {
+                sums.add(lane, category);
+            }
+        }
+        sums
+    }
+
+    /// Rows of a lane come in order of their start.
+    fn add(&mut self, lane: &Columns, category: Category) {
+        let mut open: Vec<(Ns, StringId)> = Vec::new();
+        let rows = lane.category.iter().zip(&lane.name).zip(&lane.start).enumerate();
+        for (row, ((_, name), start)) in rows.filter(|(_, ((of, _), _))| **of == category) {
+            let end = lane.end(row);
+            while open.last().is_some_and(|(outer, _)| *outer <= *start) {
+                open.pop();
+            }
+            let took = end.saturating_sub(*start).max(0);
+            match open.last() {
+                Some((outer, around)) => {
+                    let inside = end.min(*outer).saturating_sub(*start).max(0);
+                    let own = self.own.entry(*around).or_default();
+                    *own = own.saturating_sub(inside);
+                }
+                None => self.all = self.all.saturating_add(took),
+            }
+            let own = self.own.entry(*name).or_default();
+            *own = own.saturating_add(took);
+            open.push((end, *name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{analysis::script::Script, i18n::Lang};
+
+    /// Nine of ten captures of a CPU were told that nothing can be said of them, although one operator had most of the time.
+    #[test]
+    fn a_capture_of_the_host_alone_names_the_operator_with_the_most_time_of_its_own() {
+        let mut s = Script::default();
+        s.host(Category::FrameworkOp, "aten::linear", (0, 100));
+        s.host(Category::FrameworkOp, "aten::addmm", (10, 90));
+        s.host(Category::FrameworkOp, "aten::relu", (100, 130));
+        let said = headline(&s.trace()).map(|said| said.render(Lang::En, |value| format!("{value:?}")));
+        let said = said.unwrap_or_default();
+        assert!(said.contains("Raw(\"aten::addmm\") itself: Ns(80)") && said.contains("Ns(130)"), "{said}");
+        assert!(headline(&Script::default().trace()).is_none());
+    }
+}
