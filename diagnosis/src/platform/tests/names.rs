@@ -197,6 +197,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("cask_cudnn_train::computeWgradSplitKOffsetsKernel(cask_cudnn_train::ComputeSplitKOffsetsParams)", "index"),
     ("void cudnn::cnn::im2col4d_kernel<float, long>(cudnn::cnn::im2col4d_params)", "format"),
     ("fused__autocast_to__12152488584593855096", "format"),
+    ("all-reduce.3", "comm_allreduce"),
+    ("collective-permute.1", "comm_other"),
+    ("broadcast_add_fusion.1 [loop fusion]", "elementwise"),
+    ("fusion.2 [convolution fusion]", "gemm"),
     // names of recorded profiles, as tables print them
     (
         "std::enable_if<T2>(int)0&&vllm::_typeConvert<T1>::exists, void>::type vllm::fused_add_rms_norm_kern…",
