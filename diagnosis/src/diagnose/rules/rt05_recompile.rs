@@ -5,6 +5,7 @@ use model::{Area, EvidenceClass::HostApi, SliceId, Span};
 use super::{
     change,
     gate::interrupting,
+    pauses,
     reading::{self, Recurs},
 };
 use crate::{
@@ -43,8 +44,8 @@ static DOC: Doc = Doc {
         "触发编译的新形状会让整批序列停顿，往往相当于很多个步的时间。",
     ),
     trigger: Text::new(
-        "Any compilation in a step that counts, of whatever batch: at least two such steps (without marked steps, two such pauses), or one longer than 5 median steps; together at least 1 % of the time of the workload.",
-        "计入统计的步（不论批大小）中出现编译：至少两个这样的步（无步标记时为两次这样的停顿），或单次超过 5 个中位步时；合计至少占该工作负载时间的 1%。",
+        "Any compilation in a step that counts, of whatever batch, with the pause of 1 ms and more that ends directly in a module load: at least two such steps (without marked steps, two such pauses), or one longer than 5 median steps; together at least 1 % of the time of the workload.",
+        "计入统计的步（不论批大小）中出现编译（含不短于 1 ms、紧接模块加载的停顿）：至少两个这样的步（无步标记时为两次这样的停顿），或单次超过 5 个中位步时；合计至少占该工作负载时间的 1%。",
     ),
     source: Text::new(
         "Structural: a steady run compiles nothing. The two-or-five-steps gate is the common gate for stalls.",
@@ -81,7 +82,7 @@ impl Rule for Recompile {
         for workload in cx.workloads() {
             let (rank, class) = (workload.rank, workload.class);
             let builds = reading::graph_builds(cx.trace, rank);
-            let pauses = reading::pauses(&workload, Recurs::Step, |gap| compiling(gap, &builds));
+            let pauses = reading::pauses(&workload, Recurs::Step, |gap| compiling(cx, gap, &builds));
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let (rows, loads) = compile_calls(&workload);
             let trigger = Trigger {
@@ -106,7 +107,7 @@ impl Rule for Recompile {
                 ],
             );
             let change =
-                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(&workload, &builds) };
+                Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: compiled(cx, &workload, &builds) };
             let once = Text::new("a module was loaded lazily, once", "仅一次惰性加载模块");
             let first = Text::new("modules were loaded lazily, each once", "各模块仅被惰性加载一次");
             let rival = match loads {
@@ -143,9 +144,10 @@ impl Rule for Recompile {
     }
 }
 
-/// Idle time of a gap in compilation that is no construction of a graph.
-fn compiling(gap: &Gap, builds: &[Span]) -> i64 {
-    let spans: Vec<Span> = gap.parts.iter().filter(|(b, _)| *b == Bucket::Compile).map(|(_, s)| *s).collect();
+/// Idle time of a gap in compilation that is no construction of a graph, with the time in which the host made what it then loads.
+fn compiling(cx: &Context<'_>, gap: &Gap, builds: &[Span]) -> i64 {
+    let compiles = gap.parts.iter().filter(|(b, _)| *b == Bucket::Compile).map(|(_, s)| *s);
+    let spans: Vec<Span> = reading::merged(compiles.chain(pauses::before_load(cx, gap)).collect());
     spans.iter().map(|s| s.len()).sum::<i64>() - reading::overlap(&spans, builds)
 }
 
@@ -175,10 +177,16 @@ fn compile_calls(workload: &Workload<'_>) -> (Vec<SliceId>, Loads) {
 }
 
 /// Nothing is compiled or loaded any more; what builds a graph stays.
-fn compiled(workload: &Workload<'_>, builds: &[Span]) -> Vec<Edit> {
+fn compiled(cx: &Context<'_>, workload: &Workload<'_>, builds: &[Span]) -> Vec<Edit> {
     let building = |span: Span| reading::overlap(&[span], builds) > 0;
     let compiles = |gap: &Gap, b: Bucket| b == Bucket::Compile && !building(gap.span);
     let mut edits = change::host_time(workload.rank, workload.steps(), compiles, 0);
+    let rank = workload.rank;
+    let made = workload.steps().flat_map(|step| reading::gaps(rank, step)).filter(|gap| !building(gap.span));
+    let made =
+        made.filter_map(|gap| Some((gap, reading::owner(rank, gap).and_then(|op| rank.timeline.call(op))?.track)));
+    let made = made.flat_map(|(gap, track)| pauses::before_load(cx, gap).into_iter().map(move |span| (track, span)));
+    edits.extend(change::shortened(made, 0));
     let calls = |c: &Call| is_compile(c.kind) && !building(Span::new(c.start, c.end));
     edits.extend(workload.classes.iter().flat_map(|class| change::without_calls(workload.rank, class, calls)));
     edits

@@ -1,6 +1,6 @@
 //! Pauses of the host: stretches in which it calls nothing and the device waits, far beyond what every step has.
 
-use model::Ns;
+use model::{Ns, Span};
 
 use super::{demand, reading};
 use crate::{
@@ -35,11 +35,32 @@ pub fn is_silent(cx: &Context<'_>, bucket: Bucket) -> bool {
     ["unknown", "python", "range"].iter().any(|label| reading::is_host(cx.analysis, bucket, label))
 }
 
+/// Stretches of a gap in which the host calls nothing and then, without anything between, loads a module or compiles: it made then
+/// what it loads.
+pub fn before_load(cx: &Context<'_>, gap: &Gap) -> Vec<Span> {
+    let (mut out, mut run): (Vec<Span>, Option<Span>) = (Vec::new(), None);
+    for (bucket, span) in &gap.parts {
+        run = match (is_silent(cx, *bucket), run) {
+            (true, Some(run)) if run.end == span.start => Some(Span::new(run.start, span.end)),
+            (true, _) => Some(*span),
+            (false, before) => {
+                let loads = *bucket == Bucket::Compile;
+                out.extend(before.filter(|run| loads && run.end == span.start && run.len() >= SHORTEST));
+                None
+            }
+        };
+    }
+    out
+}
+
 /// The pauses of a workload, in order of time; none if they are what its steps are like.
 pub fn of<'a>(cx: &Context<'_>, workload: &Workload<'a>) -> Vec<Pause<'a>> {
     let (rank, median_step): (&'a Rank, Ns) = (workload.rank, workload.median());
     let scheduler = Scheduler::of_rank(cx.trace, rank.process);
-    let silent = |gap: &Gap| gap.parts.iter().filter(|(b, _)| is_silent(cx, *b)).map(|(_, s)| s.len()).sum::<Ns>();
+    let silent = |gap: &Gap| {
+        let all: Ns = gap.parts.iter().filter(|(b, _)| is_silent(cx, *b)).map(|(_, s)| s.len()).sum();
+        all - before_load(cx, gap).iter().map(|span| span.len()).sum::<Ns>()
+    };
     let each: Vec<Ns> = workload.steps().map(|s| reading::gaps(rank, s).iter().map(silent).sum()).collect();
     let usual = median(each).unwrap_or(0);
     let least = usual + SHORTEST.max(median_step / PART);

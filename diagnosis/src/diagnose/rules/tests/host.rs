@@ -170,3 +170,27 @@ fn rt17_weighs_the_waits_between_streams_against_the_overlap() {
     assert!(!fires("RT-17", &run(us(8), us(300))), "the overlap is worth it");
     assert!(!fires("RT-17", &run(us(1), 0)), "below 3 %");
 }
+
+/// Pauses that each ended in a module load passed for garbage collection: what the host made then is what it loads.
+#[test]
+fn rt05_owns_the_silence_before_a_module_is_loaded() {
+    let run = |load: bool| {
+        Run::steps(30, move |r, i| {
+            if [12, 21].contains(&i) {
+                r.think(us(9_000));
+                if load {
+                    r.call("cuModuleLoadData", us(2_000));
+                }
+            }
+            r.graph(&[(GEMM, us(50)); 10], us(1)).token();
+        })
+    };
+    let (compiled, paused) = (run(true), run(false));
+    assert!(fires("RT-05", &compiled) && !fires("RT-15", &compiled));
+    assert!(!fires("RT-05", &paused) && fires("RT-15", &paused));
+    let gain = |f: &crate::diagnose::Finding| f.estimate.from - f.estimate.to_low;
+    let found = diagnosis(&compiled).findings;
+    let first = found.iter().find(|f| f.rule == "RT-05").unwrap();
+    // Two pauses of 11 ms over 28 steps.
+    assert!((us(650)..=us(850)).contains(&gain(first)), "{}", gain(first));
+}
