@@ -42,7 +42,6 @@ static DOC: Doc = Doc {
     advice: Advice::Host,
     relations: Relations {
         yields_to: &["CM-01", "RT-08", "RT-15", "RT-06", "RT-19"],
-        shares_time_with: &["RT-16"],
         role: Some(Role::BetweenSteps),
         ..Relations::NONE
     },

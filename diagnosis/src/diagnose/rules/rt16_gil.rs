@@ -50,7 +50,7 @@ static DOC: Doc = Doc {
     layer: Layer::Runtime,
     needs: &[Device, HostApi],
     advice: Advice::Host,
-    relations: Relations::NONE,
+    relations: Relations { precedes: &["RT-12"], ..Relations::NONE },
     sees: Text::new(
         "While the device waits for the host, a Python thread that launches nothing is at work.",
         "设备等待主机期间，一个不下发任何工作的 Python 线程正在运行。",
