@@ -187,10 +187,8 @@ impl<'a> OneByOne<'a> {
         for (i, op) in (step.ops.start as u32..).zip(rank.ops_of(step)) {
             match runs.last_mut() {
                 Some(run) if values.contains(&i) => run.push(i),
-                Some(run) if op.kind == OpKind::Compute || op.kind == OpKind::Comm => {
-                    if !run.is_empty() {
-                        runs.push(Vec::new());
-                    }
+                Some(run) if !run.is_empty() && matches!(op.kind, OpKind::Compute | OpKind::Comm) => {
+                    runs.push(Vec::new())
                 }
                 _ => {}
             }
