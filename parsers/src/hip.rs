@@ -106,17 +106,12 @@ const MAX_JOINED: usize = 4096;
 
 /// Whose the rows of rocprof v1 are. Versions up to ROCm 5 repeat the number of the lane as `pid`; there the process of an
 /// operation is its `proc-id`, and that of a call is not told, so that all rows of a file are one process.
+#[derive(Default)]
 pub(crate) struct Owners {
-    /// Whether every row's `pid` is the number of its lane.
-    pub by_lane: bool,
     joined: BTreeSet<i64>,
 }
 
 impl Owners {
-    pub fn new(by_lane: bool) -> Self {
-        Self { by_lane, joined: BTreeSet::new() }
-    }
-
     /// Key and number of the process of a row: `by_lane` says whether `pid` is the number of its lane.
     pub fn of(&mut self, by_lane: bool, pid: Option<i64>, owner: Option<i64>) -> (u64, Option<i64>) {
         if !by_lane {

@@ -122,7 +122,7 @@ pub(crate) fn read(
         sink,
         flows,
         lanes: Lanes::default(),
-        owners: hip::Owners::new(false),
+        owners: hip::Owners::default(),
         names: FxHashMap::default(),
         accounts: std::collections::BTreeMap::new(),
         unreadable: 0,

@@ -141,12 +141,12 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let (tables, by_lane) = chosen(&database);
     let wanted = tables.iter().map(|table| (*table, table.name.to_owned(), table.columns));
     let plan = database.plan(wanted, "rocprof", sink);
-    let (mut lanes, mut owners) = (Lanes::default(), hip::Owners::new(by_lane));
+    let (mut lanes, mut owners) = (Lanes::default(), hip::Owners::default());
     plan.read(options.progress, |table, item| match item {
         Item::Page(page) => {
             let mut account = Account { read: page.rows as u64, ..Account::default() };
             for row in 0..page.rows {
-                match take(sink, (&mut lanes, &mut owners), table.rows, &page, row) {
+                match take(sink, (&mut lanes, &mut owners, by_lane), table.rows, &page, row) {
                     Some((start, end)) => account.keep(start, end),
                     None => account.incomplete += 1,
                 }
@@ -176,7 +176,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 /// Takes a row; `None` when it lacks what it cannot be placed without.
 fn take(
     sink: &mut dyn TraceSink,
-    (lanes, owners): (&mut Lanes, &mut hip::Owners),
+    (lanes, owners, by_lane): (&mut Lanes, &mut hip::Owners, bool),
     rows: Rows,
     page: &Page,
     row: usize,
@@ -195,7 +195,7 @@ fn take(
         sink.summary(hip::counted(kernel, (start, end), (grid, block)));
         return Some((start, end));
     }
-    let (process, pid) = owners.of(owners.by_lane, pid, owner);
+    let (process, pid) = owners.of(by_lane, pid, owner);
     let id = lanes.process(sink, process);
     sink.describe_process(id, pid, None, None);
     let device = device.and_then(|n| i32::try_from(n).ok());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{Replay, Variant};
 use crate::analysis::{
-    Analysis, Edit, Job, Layer,
+    Analysis, Edit, Job, Layer, OpKind,
     job::{Instance, Member},
     script::Script,
 };
@@ -357,4 +357,53 @@ fn who_goes_on_when_another_thread_has_seen_the_end_waits_for_the_device() {
     assert!((0.5..0.56).contains(&waiting), "{waiting}");
     assert!(working > 0.95, "work after the device's end is no wait: {working}");
     assert!(alone > 0.95, "nothing says that it waits: {alone}");
+}
+
+/// In vLLM one rank of several waits for the token, and the next step is sent to all: the others' pauses end with its.
+#[test]
+fn ranks_that_go_on_together_wait_for_the_device_of_the_one_that_looks() {
+    let shrunk = |waits: bool| {
+        let mut script = Script::default();
+        for rank in 0..2 {
+            script.rank(rank);
+            let (clock, late) = (Ns::from(rank) * 5_000_000, Ns::from(rank) * 12_000);
+            let mut t = clock;
+            for i in 0..12 {
+                let long = 800_000 + i % 4 * 50_000;
+                let (host, joined) = (t + late, t + 10_000 + long + 32_000);
+                script.host(Category::UserRange, STEP, (host - 1_000, host + 30_000));
+                script.launch((host, host + 5_000), GEMM, (host + 10_000, host + 10_000 + long));
+                let arrived = host + 10_000 + long + 500;
+                script.exchange(
+                    (host + 6_000, host + 9_000),
+                    ("allReduce", ALL_REDUCE, 65_536),
+                    ("tp", 2),
+                    Some(i),
+                    (arrived, joined),
+                );
+                if waits && rank == 0 {
+                    script.host_on(2, Category::HostApi, "cudaEventSynchronize", (t + 8_000, joined + 4_000));
+                }
+                t = joined + 60_000;
+            }
+        }
+        let (_, analysis) = script.analyze();
+        let half = |rank: &crate::analysis::Rank| {
+            let products = (0u32..).zip(&rank.timeline.ops).filter(|(_, op)| op.kind == OpKind::Compute);
+            Edit::Resize(products.map(|(o, op)| (o, op.dur() / 2)).collect())
+        };
+        let halves: Vec<Edit> = analysis.ranks.iter().map(half).collect();
+        let edits: Vec<(usize, &Edit)> = halves.iter().enumerate().collect();
+        let after = Replay::new(&analysis).windows(&edits, Variant::Cautious);
+        let of = |windows: &[Ns]| windows[2..10].iter().sum::<Ns>() as f64;
+        let ratio = |rank: usize| {
+            let before: Vec<Ns> = analysis.ranks[rank].steps.iter().map(|step| step.window.len()).collect();
+            of(&after[rank]) / of(&before)
+        };
+        (ratio(0), ratio(1))
+    };
+    let (first, second) = shrunk(true);
+    assert!((0.5..0.62).contains(&first) && (0.5..0.62).contains(&second), "{first} {second}");
+    let (first, second) = shrunk(false);
+    assert!(first > 0.95 && second > 0.95, "{first} {second}");
 }
