@@ -85,7 +85,7 @@ impl Rule for ExtraSyncs {
     }
 }
 
-/// Whether the host waits again and again within what must be one step.
+/// Whether the host waits about as often as it launches, reads of results left out.
 fn waits_often(rank: &Rank, class: &Class) -> bool {
     let plain = |call: &&Call| matches!(call.kind, HostCall::SyncStream | HostCall::SyncDevice | HostCall::SyncEvent);
     let of = |step: &Step| {

@@ -193,14 +193,14 @@ impl<'a> OneByOne<'a> {
                 _ => {}
             }
         }
-        let token = values.iter().max().copied();
-        let many = runs.into_iter().filter(|run| run.len() >= MANY);
-        // The last of a run brings the rest, unless the step's token comes behind it.
-        let brought = many.flat_map(|run| match run.split_last() {
-            Some((last, rest)) if Some(*last) != token => rest.to_vec(),
-            _ => run,
+        // The last of a run brings the rest; behind the last run comes the step's token, unless something is computed before it.
+        let open = runs.pop().unwrap_or_default();
+        let many = |run: &Vec<u32>| run.len() >= MANY;
+        let closed = runs.into_iter().filter(many).map(|mut run| {
+            run.pop();
+            run
         });
-        let copies: Vec<u32> = brought.collect();
+        let copies: Vec<u32> = closed.chain(Some(open).filter(many)).flatten().collect();
         (!copies.is_empty()).then_some(Self { step, copies })
     }
 
