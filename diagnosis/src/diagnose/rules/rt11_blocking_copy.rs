@@ -102,24 +102,25 @@ impl Rule for BlockingCopy {
                 value: cost.share,
                 threshold: SHARE,
             };
+            // Without marks nobody knows which of them belong to one step.
+            let marked = rank.steady_steps(class).filter(|_| rank.anchor.kind != AnchorKind::WholeCapture);
+            let singly: Vec<OneByOne<'_>> = marked.filter_map(|step| OneByOne::of(cx.trace, rank, step)).collect();
+            let values: usize = singly.iter().map(|singly| singly.copies.len()).sum();
             let claim = Message::new(
                 Text::new(
-                    "Blocking or pageable copies in {class} keep the device from working for {cost} of {step} ({share}).",
-                    "{class} 中的阻塞或可换页拷贝使设备停工 {cost}，步时 {step}（{share}）。",
+                    "Blocking or pageable copies in {class} keep the device from working for {cost} of {step} ({share}).{singly}",
+                    "{class} 中的阻塞或可换页拷贝使设备停工 {cost}，步时 {step}（{share}）。{singly}",
                 ),
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("cost", Value::Ns(cost.per_step)),
                     ("step", Value::Ns(class.mean())),
                     ("share", Value::Share(cost.share)),
+                    ("singly", OneByOne::said(values, class)),
                 ],
             );
-            // Without marks nobody knows which of them belong to one step.
-            let marked = rank.steady_steps(class).filter(|_| rank.anchor.kind != AnchorKind::WholeCapture);
-            let singly: Vec<OneByOne<'_>> = marked.filter_map(|step| OneByOne::of(cx.trace, rank, step)).collect();
             let edits = unblocked(cx, rank, class).into_iter().chain(OneByOne::together(rank, &singly)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
-            let values: usize = singly.iter().map(|singly| singly.copies.len()).sum();
             let finding = cx
                 .finding(&DOC, rank, class, claim, trigger, change)
                 .with(Evidence::new(
@@ -222,13 +223,29 @@ impl<'a> OneByOne<'a> {
         certain.chain(change::hoped(way(0))).collect()
     }
 
+    /// What the claim says of them: the copies alone are the smaller part.
+    fn said(values: usize, class: &Class) -> Value {
+        const SAYS: Text = Text::new(
+            " {values} of them per step bring values one by one; the waits for each and the host's way to the next go with them.",
+            "其中每步 {values} 次是逐个读回数值；对每次的等待以及主机走到下一次的时间也随之消失。",
+        );
+        match values {
+            0 => Value::Text(Text::new("", "")),
+            _ => Message::new(SAYS, [("values", Self::per_step(values, class))]).within(),
+        }
+    }
+
+    fn per_step(values: usize, class: &Class) -> Value {
+        Value::Number((values as f64 * 10.0 / class.steady.max(1) as f64).round() / 10.0)
+    }
+
     fn evidence(values: usize, class: &Class) -> Evidence {
         Evidence::new(
             Text::new(
                 "copies of a few bytes per step, one behind the other, each with a wait and the host's way to the next: read them at once",
                 "每步逐个进行的数字节拷贝，每次都要等待并由主机走到下一次：请一次读回",
             ),
-            Value::Number((values as f64 * 10.0 / class.steady.max(1) as f64).round() / 10.0),
+            Self::per_step(values, class),
             Vec::new(),
         )
     }
