@@ -15,9 +15,11 @@
 
 pub mod analysis;
 pub mod compare;
+pub mod cause;
 pub mod decide;
 pub mod diagnose;
 pub mod i18n;
+pub mod ledger;
 pub mod link_test;
 pub mod platform;
 pub mod serving;

@@ -56,16 +56,19 @@ pub fn leave_unfinished(steps: &mut [Step], begins_whole: bool) {
 pub(super) const SETTLED: f64 = 0.03;
 /// A first step this much slower than every other one is warm-up even in a run too short for a change-point test.
 const SLOW_START: f64 = 1.5;
+/// The start of a run is one part in so many of its steps, or its first two.
+const STARTS: usize = 4;
 /// Fewest steps for a change-point test.
 const MIN_FOR_CHANGE_POINT: usize = 8;
 
 fn select_class(steps: &mut [Step], members: &[usize], churns: bool, compiling: &dyn Fn(&Step) -> bool) {
-    // Only at the start of the run: later compilation is a finding, not warm-up.
-    let mut rest = members;
-    while rest.len() > 2 && compiling(&steps[rest[0]]) {
-        steps[rest[0]].selection = Selection::Compiling;
-        rest = &rest[1..];
-    }
+    // Only at the start of the run: later compilation is a finding, not warm-up. Where steps go on compiling, none of them is.
+    let leading = members.iter().take_while(|i| compiling(&steps[**i])).count();
+    let starts = leading.min(members.len().saturating_sub(2));
+    let goes_on = members.iter().skip(leading).filter(|i| compiling(&steps[**i])).count();
+    let is_start = starts * STARTS <= members.len().max(2 * STARTS) && goes_on * STARTS <= members.len() - leading;
+    let (started, rest) = members.split_at(if is_start { starts } else { 0 });
+    started.iter().for_each(|i| steps[*i].selection = Selection::Compiling);
     let times = equal_work::windows(&rest.iter().map(|i| &steps[*i]).collect::<Vec<_>>(), churns);
     for i in rest.iter().take(warm_up(&times)) {
         steps[*i].selection = Selection::WarmUp;

@@ -18,6 +18,7 @@
 //! | [`equal_work`] | what steps of unequal work would take by their work alone |
 //! | [`attribution`] | the sweep that gives every nanosecond one bucket |
 //! | [`idle`] | which operation ends an idle gap, and why the gap was there |
+//! | [`nest`] | the records of a host thread as a tree |
 //! | [`owners`] | what the host was doing in it: the record that owns it |
 //! | [`collective`] | transfer and wait on one rank |
 //! | [`notify`] | waits that a source reports inside its collectives |
@@ -74,6 +75,7 @@ mod matching;
 pub mod measured;
 pub mod median;
 pub mod model;
+pub mod nest;
 pub mod notify;
 pub mod op_shapes;
 pub mod owners;

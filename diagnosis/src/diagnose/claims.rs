@@ -67,6 +67,14 @@ pub fn settle(findings: &mut [Finding], analysis: &Analysis) -> Vec<Explained> {
     explained.collect()
 }
 
+/// The stretches of a rank's time on the device that a finding's changes concern, disjoint and in order.
+pub fn claimed(rank: &Rank, finding: &Finding) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let changes = finding.changes.iter().filter(|(named, _)| *named == rank.rank);
+    changes.flat_map(|(_, change)| &change.edits).for_each(|edit| claim(rank, edit, &mut spans));
+    merged(spans)
+}
+
 /// The stretches of the device's time that a change concerns.
 fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
     let timeline = &rank.timeline;

@@ -1,4 +1,4 @@
-//! What the step would become. The estimator is a seam: bounds for now, counterfactual replay where it is available.
+//! What the step would become: bounds first, an interval by counterfactual replay where the replay reproduces the run.
 
 use model::Ns;
 
@@ -114,35 +114,25 @@ impl Estimate {
     }
 }
 
-/// Something that can say what a change would bring.
-pub trait Estimator {
-    /// Estimates the mean step of `classes` after `change`.
-    fn estimate(&self, classes: &[&Class], change: &Intervention) -> Estimate;
-}
-
-/// Bounds only: no change gains more than the time it removes (Amdahl), no runtime change makes the step shorter than the
-/// device's own work, and nothing is promised from below.
-pub struct Bounds;
-
-impl Estimator for Bounds {
-    fn estimate(&self, classes: &[&Class], change: &Intervention) -> Estimate {
-        let steady = classes.iter().map(|class| class.steady).sum::<usize>().max(1) as Ns;
-        let from = classes.iter().map(|class| class.total).sum::<Ns>() / steady;
-        let per_step = |pick: &dyn Fn(Bucket) -> bool| classes.iter().map(|class| class.sum(pick)).sum::<Ns>() / steady;
-        // Of a logged step nobody knows the device's own part.
-        let busy = per_step(&|b| !b.is_idle() && b != Bucket::Unseen);
-        let floor = match change.layer {
-            Layer::Runtime => busy.min(from) - per_step(&|b| matches!(b, Bucket::Copy(_))).min(busy),
-            _ => 0,
-        };
-        let to_low = (from - change.removes.clamp(0, from)).max(floor).min(from);
-        Estimate { from, to_low, to_high: from, method: Method::Bound }
-    }
+/// Bounds of the mean step of `classes` after `change`: no change gains more than the time it removes (Amdahl), no runtime change
+/// makes the step shorter than the device's own work, and nothing is promised from below.
+pub fn bound(classes: &[&Class], change: &Intervention) -> Estimate {
+    let steady = classes.iter().map(|class| class.steady).sum::<usize>().max(1) as Ns;
+    let from = classes.iter().map(|class| class.total).sum::<Ns>() / steady;
+    let per_step = |pick: &dyn Fn(Bucket) -> bool| classes.iter().map(|class| class.sum(pick)).sum::<Ns>() / steady;
+    // Of a logged step nobody knows the device's own part.
+    let busy = per_step(&|b| !b.is_idle() && b != Bucket::Unseen);
+    let floor = match change.layer {
+        Layer::Runtime => busy.min(from) - per_step(&|b| matches!(b, Bucket::Copy(_))).min(busy),
+        _ => 0,
+    };
+    let to_low = (from - change.removes.clamp(0, from)).max(floor).min(from);
+    Estimate { from, to_low, to_high: from, method: Method::Bound }
 }
 
 /// What a change of one class of a workload brings to its mean step.
-pub fn of_class(estimator: &dyn Estimator, workload: &Workload<'_>, class: &Class, change: &Intervention) -> Estimate {
-    let own = estimator.estimate(&[class], change);
+pub fn of_class(workload: &Workload<'_>, class: &Class, change: &Intervention) -> Estimate {
+    let own = bound(&[class], change);
     if workload.classes.len() < 2 { own } else { own.spread(workload.mean(), class.steady, workload.steady()) }
 }
 

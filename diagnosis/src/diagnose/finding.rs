@@ -4,7 +4,7 @@ use model::{EvidenceClass, Ns, SliceId};
 
 pub use crate::platform::Remedy;
 
-use super::estimate::{Estimate, Intervention};
+use super::estimate::{Estimate, Intervention, Method};
 use crate::{
     analysis::{Class, Confidence, Layer, Rank, Step, Workload},
     i18n::{Message, Text, Value},
@@ -90,7 +90,19 @@ pub struct Competing {
     pub why: Message,
 }
 
+/// Weight of a size without a change among costs: it leads where no change brings a quarter of it.
+const WITHOUT_CHANGE: f64 = 0.25;
+
 impl Finding {
+    /// What it costs, as a share of the step: the cost that it names, or what its change brings.
+    pub fn size(&self) -> f64 {
+        let share = self.cost as f64 / self.estimate.from.max(1) as f64;
+        match self.estimate.method {
+            Method::None => WITHOUT_CHANGE * share,
+            _ => share.max(self.estimate.mid_gain_share()),
+        }
+    }
+
     /// Speaks of one window from now on, in which no step is marked.
     pub(super) fn speak_of_window(&mut self) {
         self.claim.speak_of_window();
@@ -199,6 +211,8 @@ pub struct Finding {
     /// Whether the replayed gain is more than the time that the claim names: launches go with operations, and idle time with what
     /// the host is spared.
     pub beyond: bool,
+    /// Size of the cost that it names, ns per step of the workload; 0 where it names none.
+    pub cost: Ns,
 }
 
 /// Step times below which a change cannot bring the step, ns.

@@ -196,6 +196,11 @@ impl<'a> Gains<'a> {
         told.collect()
     }
 
+    /// Replaces the bounds of a finding by a replayed interval where the replay reproduces the run.
+    pub fn price(&self, finding: &mut Finding) {
+        self.estimate_one(finding);
+    }
+
     fn estimate_one(&self, finding: &mut Finding) {
         let Some(place) = self.slowest(&finding.class, &finding.ranks) else { return };
         // Steps of a log have nothing in them to replay: the bound stays.

@@ -5,6 +5,7 @@
 
 pub mod catalogue;
 mod claims;
+pub mod costs;
 pub mod estimate;
 pub mod finding;
 pub mod gain;
@@ -92,18 +93,9 @@ fn no_steps(cx: &Context<'_>) -> Text {
     }
 }
 
-/// What the rules say that speak of what all others leave.
-fn rest(cx: &Context<'_>, found: &[Finding]) -> Vec<Finding> {
-    let is_told = |doc: &Doc| cx.analysis.evidence.missing(doc.needs).is_empty();
-    let rules = rules::REGISTRY.iter().filter(|rule| is_told(rule.doc()));
-    let outcomes = rules.map(|rule| rule.check_rest(cx, found));
-    let found = outcomes.filter_map(|outcome| if let Outcome::Found(found) = outcome { Some(found) } else { None });
-    gain::merged(found.flatten().collect(), cx.analysis)
-}
-
 /// Runs every rule over a capture.
 pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
-    let cx = Context { trace, analysis, packs, estimator: &estimate::Bounds };
+    let cx = Context { trace, analysis, packs };
     let (mut findings, mut abstained) = (Vec::new(), Vec::new());
     let unmarked = OnceCell::new();
     for rule in rules::REGISTRY {
@@ -137,7 +129,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis, rules::CATALOGUE);
     let mut findings = gain::merged(findings, analysis);
     abstained.extend(gains.estimate(&mut findings));
-    findings.extend(rest(&cx, &findings));
+    let priced = costs::price(&cx, &gains, costs::find(&cx));
+    costs::name(&cx, &mut findings, priced);
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::doubt_sums(&cx, &mut findings);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);

@@ -101,23 +101,20 @@ pub fn settle(findings: &mut Vec<Finding>, analysis: &Analysis, rules: Catalogue
     name_shared(findings, rules);
     mask_operators(findings, rules);
     distrust(findings, analysis, rules);
-    // That nothing was asked of the stack comes before what it could do better, where it is the larger part.
+    // What costs most comes first. That nothing was asked of the stack comes before what it could do better, where it is the larger
+    // part.
     let best = findings.iter().filter(|f| f.layer != Layer::Measurement).map(|f| f.estimate.max_gain_share());
     let best = best.fold(0.0, f64::max);
     let idle = |f: &Finding| rules.plays(f.rule, Role::LoadLimited) && f.trigger.value >= best;
     findings.sort_by(|a, b| {
-        // What is sure comes first; below what counts it is as good as nothing, and the middle decides.
-        let sure = |f: &Finding| Some(f.estimate.least_gain_share()).filter(|gain| *gain >= LEAST_GAIN).unwrap_or(0.0);
-        let gain = |f: &Finding| f.estimate.mid_gain_share();
         let gate = |f: &Finding| f.layer == Layer::Measurement;
         // What a run costs that computes nothing right is no matter yet.
         let wrong = |f: &Finding| rules.plays(f.rule, Role::Numbers);
         (gate(a).cmp(&gate(b)))
             .then(wrong(b).cmp(&wrong(a)))
             .then(idle(b).cmp(&idle(a)))
+            .then(b.size().total_cmp(&a.size()))
             .then(b.severity.cmp(&a.severity))
-            .then(sure(b).total_cmp(&sure(a)))
-            .then(gain(b).total_cmp(&gain(a)))
             .then(b.confidence.cmp(&a.confidence))
             .then(a.rule.cmp(b.rule))
             .then(a.ranks.cmp(&b.ranks))

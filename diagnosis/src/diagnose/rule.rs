@@ -3,7 +3,7 @@
 use model::{EvidenceClass, Trace};
 
 use super::{
-    estimate::{self, Estimate, Estimator, Intervention},
+    estimate::{self, Estimate, Intervention},
     finding::{Competing, Evidence, Finding, Over, Remedy, Severity, Trigger},
     relations::{Advice, Relations},
 };
@@ -50,8 +50,6 @@ pub struct Context<'a> {
     pub analysis: &'a Analysis,
     /// Platform knowledge.
     pub packs: &'a Packs,
-    /// How gains are estimated.
-    pub estimator: &'a dyn Estimator,
 }
 
 /// What a rule says.
@@ -94,11 +92,6 @@ pub trait Rule: Sync {
 
     /// Looks at one capture.
     fn check(&self, cx: &Context<'_>) -> Outcome;
-
-    /// Looks at what the other rules leave: asked after all of them, with what they found.
-    fn check_rest(&self, _: &Context<'_>, _: &[Finding]) -> Outcome {
-        Outcome::Quiet
-    }
 }
 
 impl Context<'_> {
@@ -128,7 +121,7 @@ impl Context<'_> {
         trigger: Trigger,
         change: Intervention,
     ) -> Finding {
-        let estimate = estimate::of_class(self.estimator, &rank.workload(class), class, &change);
+        let estimate = estimate::of_class(&rank.workload(class), class, &change);
         self.drafted(doc, rank, class, (claim, trigger, change), estimate)
     }
 
@@ -141,7 +134,7 @@ impl Context<'_> {
         trigger: Trigger,
         change: Intervention,
     ) -> Finding {
-        let estimate = self.estimator.estimate(&workload.classes, &change);
+        let estimate = estimate::bound(&workload.classes, &change);
         self.drafted(doc, workload.rank, workload.class, (claim, trigger, change), estimate)
     }
 
@@ -175,6 +168,7 @@ impl Context<'_> {
             explains: 0,
             same_time_as: None,
             beyond: false,
+            cost: 0,
         }
     }
 

@@ -8,20 +8,20 @@
 mod follow;
 mod frames;
 mod group;
-mod nest;
 
 use model::{Category, Ns, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;
 
-use self::{follow::Threads, frames::Frames, group::Groups, nest::Nests};
+use self::{follow::Threads, frames::Frames, group::Groups};
 pub use self::{
-    frames::{is_forward, short},
+    frames::{is_forward, is_plumbing, short},
     group::{Ending, Group},
 };
 use super::{
     bucket::{Bucket, HostLabel},
     host::Labels,
     idle::Gap,
+    nest::Nests,
     timeline::{Call, Timeline},
 };
 use crate::platform::Packs;

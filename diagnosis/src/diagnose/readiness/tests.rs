@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     analysis::{Analysis, job_script, script::Script},
     diagnose::{
-        estimate::{Bounds, Intervention},
+        estimate::Intervention,
         finding::Trigger,
         roofline::Row,
         rules::{
@@ -40,7 +40,7 @@ fn eager(steps: usize, compiles: impl Fn(usize) -> bool) -> (Trace, Analysis) {
 /// A finding of a rule.
 fn finding((trace, analysis): &(Trace, Analysis), rule: &'static str, severity: Severity) -> Finding {
     let packs = Packs::embedded().unwrap();
-    let cx = Context { trace, analysis, packs: &packs, estimator: &Bounds };
+    let cx = Context { trace, analysis, packs: &packs };
     let (rank, class) = cx.main_classes().next().unwrap();
     let doc = rules::find(rule).unwrap().doc();
     let claim = Message::plain(Text::new("a claim", "断言"));
@@ -52,7 +52,7 @@ fn finding((trace, analysis): &(Trace, Analysis), rule: &'static str, severity: 
 fn assessed(capture: &(Trace, Analysis), findings: &[Finding], roofline: Option<&Roofline>) -> Readiness {
     let packs = Packs::embedded().unwrap();
     let (trace, analysis) = capture;
-    assess(&Context { trace, analysis, packs: &packs, estimator: &Bounds }, findings, roofline, rules::CATALOGUE)
+    assess(&Context { trace, analysis, packs: &packs }, findings, roofline, rules::CATALOGUE)
 }
 
 fn area(capture: &(Trace, Analysis), findings: &[Finding], area: Area) -> (Light, Option<Next>) {

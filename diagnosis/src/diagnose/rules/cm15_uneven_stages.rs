@@ -109,7 +109,6 @@ fn uneven(cx: &Context<'_>, stages: &[Stage<'_>]) -> Option<Finding> {
     finding.changes = edits(stages, &beyond, (even, certain), slow.compute());
     let most = finding.changes.first().map(|(_, change)| change.removes);
     finding.estimate = crate::diagnose::estimate::of_class(
-        cx.estimator,
         &own.rank.workload(own.class),
         own.class,
         &Intervention { removes: most.unwrap_or(0), layer: Layer::Communication, edits: Vec::new() },

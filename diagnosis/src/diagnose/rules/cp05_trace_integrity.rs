@@ -164,6 +164,7 @@ impl Rule for TraceIntegrity {
             explains: 0,
             same_time_as: None,
             beyond: false,
+            cost: 0,
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was

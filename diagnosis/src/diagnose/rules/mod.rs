@@ -14,6 +14,7 @@ mod cm12_jitter_wait;
 mod cm13_kv_transfer;
 mod cm14_recorded_wait;
 mod cm15_uneven_stages;
+mod costs;
 mod cp04_tracing_inflation;
 mod cp05_trace_integrity;
 mod cp06_clock_drift;
@@ -75,7 +76,6 @@ mod rt22_jitter;
 mod rt23_warm_up;
 mod rt24_input_pipeline;
 mod rt25_forward_prologue;
-mod rt26_host_code;
 mod share_of_step;
 mod uneven;
 
@@ -145,7 +145,6 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &rt23_warm_up::WarmUp,
     &rt24_input_pipeline::InputPipeline,
     &rt25_forward_prologue::ForwardPrologue,
-    &rt26_host_code::HostCode,
     &nm01_not_finite::NotFinite,
     &cm01_late_rank::LateRank,
     &cm02_below_link::BelowLink,
@@ -161,6 +160,18 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &cm13_kv_transfer::KvTransfer,
     &cm14_recorded_wait::RecordedWait,
     &cm15_uneven_stages::UnevenStages,
+    &costs::ALL[0],
+    &costs::ALL[1],
+    &costs::ALL[2],
+    &costs::ALL[3],
+    &costs::ALL[4],
+    &costs::ALL[5],
+    &costs::ALL[6],
+    &costs::ALL[7],
+    &costs::ALL[8],
+    &costs::ALL[9],
+    &costs::ALL[10],
+    &costs::ALL[11],
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp06_clock_drift::ClockDrift,

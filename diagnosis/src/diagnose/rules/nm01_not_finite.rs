@@ -57,12 +57,7 @@ impl Rule for NotFinite {
         &DOC
     }
 
-    fn check(&self, _: &Context<'_>) -> Outcome {
-        Outcome::Quiet
-    }
-
-    /// After all others, as it is about no time that they could share or a replay could give back.
-    fn check_rest(&self, cx: &Context<'_>, _: &[Finding]) -> Outcome {
+    fn check(&self, cx: &Context<'_>) -> Outcome {
         let says = |key: &str| cx.trace.manifest.value(key);
         let deviation = says("precision.deviation").filter(|said| said.starts_with(NOT_FINITE));
         let finite = says(FINITE).filter(|said| said.starts_with("no"));

@@ -150,7 +150,7 @@ fn partial(cx: &Context<'_>, rank: &Rank) -> Option<Finding> {
     let groups = eager.values().flatten().map(|s| (s.ops.start as u32..s.ops.end as u32).collect());
     let change = Intervention { removes: per_step, layer: Layer::Runtime, edits: vec![Edit::Graph(groups.collect())] };
     let most_gain = {
-        let own = cx.estimator.estimate(&[class], &change);
+        let own = crate::diagnose::estimate::bound(&[class], &change);
         own.from - own.to_low
     };
     let claim = match next {

@@ -8,7 +8,6 @@ use crate::{
     analysis::{Analysis, script::Script},
     diagnose::{
         Diagnosis, Finding, diagnose,
-        estimate::Bounds,
         rule::{Context, Outcome},
         rules,
     },
@@ -168,7 +167,7 @@ impl Run {
 /// What one rule finds.
 pub fn check(id: &str, (trace, analysis): &(Trace, Analysis)) -> Vec<Finding> {
     let packs = Packs::embedded().unwrap();
-    let cx = Context { trace, analysis, packs: &packs, estimator: &Bounds };
+    let cx = Context { trace, analysis, packs: &packs };
     match rules::find(id).unwrap().check(&cx) {
         Outcome::Found(found) => found,
         Outcome::Quiet | Outcome::Abstain(_) => Vec::new(),

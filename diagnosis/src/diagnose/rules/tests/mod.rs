@@ -15,7 +15,6 @@ mod measured;
 mod measurement;
 mod operator;
 mod operator_launch;
-mod owned;
 mod products;
 mod ranks;
 mod runtime;

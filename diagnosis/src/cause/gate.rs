@@ -1,0 +1,49 @@
+//! Which costs the evidence of a capture allows. What it does not allow exists for nothing downstream.
+
+use model::{ImportStat, Trace};
+
+use super::{Cost, Kind, Population};
+use crate::analysis::{Analysis, contradiction::Against};
+
+/// Fewest counted steps, and fewest device operations where the steps are fewer, from which a cost is told.
+const STEPS: usize = 8;
+/// Fewest device operations.
+const OPERATIONS: usize = 30;
+/// Smallest share of the counted steps that is a cost.
+const LEAST: f64 = 0.02;
+
+/// A cost that the evidence allows.
+#[derive(Clone, Debug)]
+pub struct Gated(Cost);
+
+impl std::ops::Deref for Gated {
+    type Target = Cost;
+
+    fn deref(&self) -> &Cost {
+        &self.0
+    }
+}
+
+/// The population of a capture whose evidence is a timeline with enough in it; `None` of every other.
+pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Population<'a>> {
+    // A profiler that runs kernels one by one, once per set of counters, records no run.
+    let alone = trace.stat(ImportStat::RUN_ALONE);
+    let alone = alone > 0 && alone.saturating_mul(2) >= analysis.integrity.device_ops;
+    // The profiler's own sums speak against the rows: a sample accuses nobody.
+    let contradicted = analysis.contradictions.iter().any(|of| of.against == Against::Rows);
+    if alone || contradicted {
+        return None;
+    }
+    let mut population = Population::of(trace, analysis);
+    population.ranks.retain(|rank| rank.steps.len() >= STEPS || rank.work.len() >= OPERATIONS);
+    (!population.ranks.is_empty()).then_some(population)
+}
+
+/// A cost that may be told of this capture.
+pub fn allow(population: &Population<'_>, cost: Cost) -> Option<Gated> {
+    let integrity = &population.analysis.integrity;
+    let rests_on_gaps = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes);
+    // Where device rows or their launches are lost, a gap may hold work.
+    let allowed = !(rests_on_gaps && (integrity.is_broken() || integrity.is_folded()));
+    (allowed && cost.share() >= LEAST).then_some(Gated(cost))
+}

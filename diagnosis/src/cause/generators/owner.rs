@@ -1,0 +1,253 @@
+//! Idle time by what the host did: descending from the heaviest kind of idle time to the deepest site that still holds half of it,
+//! again and again; then sites that are one are merged, and the same site of several ranks is one cost.
+
+mod descend;
+mod merge;
+
+use std::collections::BTreeMap;
+
+use model::{Ns, Span, StringId};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use self::descend::Owned;
+use crate::{
+    analysis::{Edit, Layer, owners},
+    cause::{
+        Cost, Kind, Occurs, Population, Site,
+        population::Counted,
+    },
+    ledger::{
+        device::Work,
+        idle::{self, Idle, Kind as Why},
+        names::{self, Key},
+    },
+    platform::Packs,
+};
+
+/// Ranks whose idle time is cut: those of a large job are alike, and each is cut by itself.
+const RANKS: usize = 64;
+/// Part of the pauses between graph nodes that a better driver could save: some of it is the devices' own.
+const NODES: Ns = 2;
+/// Part of the counted time by which the most that a change brings may exceed the host's idle time: two runs differ by as much.
+const APART: Ns = 100;
+
+/// A cost, and its site without what only counts, by which ranks are compared.
+type Found = (String, Cost);
+
+/// Costs of idle time by owner.
+pub fn generate(population: &Population<'_>, packs: &Packs) -> Vec<Cost> {
+    let ranks: Vec<&Counted<'_>> = population.ranks.iter().take(RANKS).collect();
+    let of_ranks: Vec<Vec<Found>> = ranks.par_iter().map(|counted| of_rank(population, packs, counted)).collect();
+    let mut sites: BTreeMap<String, Vec<Cost>> = BTreeMap::new();
+    for (called, cost) in of_ranks.into_iter().flatten() {
+        sites.entry(called).or_default().push(cost);
+    }
+    sites.into_values().filter_map(|costs| population.across(costs)).collect()
+}
+
+fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) -> Vec<Found> {
+    let idle = idle::of(population.trace, counted.rank, &counted.steps);
+    let plumbing = |key: Key| {
+        idle.names.record_of(key).is_some_and(|name| owners::is_plumbing(population.text(name)))
+    };
+    let mut owned = descend::descend(&idle, counted.total, &plumbing);
+    merge::merge(&mut owned, &idle, counted.rank);
+    let host = host_idle(&idle, counted);
+    owned.into_iter().filter_map(|owned| found(population, packs, counted, (&idle, &owned), &host)).collect()
+}
+
+/// Idle time that the host explains, by counted step.
+fn host_idle(idle: &Idle<'_>, counted: &Counted<'_>) -> FxHashMap<u32, Ns> {
+    let mut out: FxHashMap<u32, Ns> = FxHashMap::default();
+    for part in idle.parts.iter().filter(|part| part.kind.is_host()) {
+        if let Some(gap) = counted.rank.gaps.get(part.gap as usize) {
+            *out.entry(gap.step).or_default() += part.span.len();
+        }
+    }
+    out
+}
+
+fn found(
+    population: &Population<'_>,
+    packs: &Packs,
+    counted: &Counted<'_>,
+    (idle, owned): (&Idle<'_>, &Owned),
+    host: &FxHashMap<u32, Ns>,
+) -> Option<Found> {
+    let parts = || owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize));
+    let mut gaps: BTreeMap<u32, Ns> = BTreeMap::new();
+    let mut steps: BTreeMap<u32, ()> = BTreeMap::new();
+    for part in parts() {
+        *gaps.entry(part.gap).or_default() += part.span.len();
+        if let Some(gap) = counted.rank.gaps.get(part.gap as usize) {
+            steps.insert(gap.step, ());
+        }
+    }
+    let total: Ns = gaps.values().sum();
+    let most = match owned.kind.is_host() {
+        true => steps.keys().filter_map(|step| host.get(step)).sum::<Ns>().max(total) + counted.total / APART,
+        false => total,
+    };
+    let site = || site(idle, owned);
+    let kind = match owned.kind {
+        Why::Host => Kind::Owner(site()),
+        Why::Chain => Kind::Chain(site()),
+        Why::Turnaround(sync) => Kind::Turnaround { sync: idle.names.record_of(sync)?, then: site() },
+        Why::Node => Kind::Nodes,
+        // The device's own pauses, and those that nothing recorded explains, have no change that would remove them.
+        Why::Queue | Why::Blind => return None,
+    };
+    let total = if owned.kind == Why::Node { total / NODES } else { total };
+    let served = served(counted, owned, &gaps);
+    let total = total + served.iter().map(|work| work.own).sum::<Ns>();
+    let mut edits = edits(counted, idle, owned);
+    if !served.is_empty() {
+        edits.push(Edit::Remove(served.iter().map(|work| work.at).collect()));
+    }
+    let cost = Cost {
+        kind,
+        layer: Layer::Runtime,
+        ranks: vec![counted.at],
+        rank: counted.rank.rank,
+        total,
+        of: counted.total,
+        steps: counted.steps.len(),
+        count: gaps.len(),
+        longest: gaps.values().copied().max().unwrap_or(0),
+        idle: parts().map(|part| part.span).collect(),
+        ops: served.iter().map(|work| work.at).collect(),
+        edits: edits.into_iter().map(|edit| (counted.at, edit)).collect(),
+        bounds: (total * sure(owned.kind) / 100, most.max(total)),
+        occurs: lies(counted, idle, owned, &gaps),
+        inherent: waits_for_requests(idle, owned, packs, population),
+    };
+    let called = called(population, &cost.kind);
+    Some((called, cost))
+}
+
+/// Part of an owner that its change surely brings, in percent. Against runs repeated without the fault, owners were low by 0.5 to 4
+/// points of the step; of a launch chain a graph replay leaves up to a third.
+fn sure(kind: Why) -> Ns {
+    match kind {
+        Why::Host => 85,
+        Why::Turnaround(_) => 75,
+        Why::Chain => 65,
+        Why::Node | Why::Queue | Why::Blind => 30,
+    }
+}
+
+/// Part of the operations at the end of an owner's gaps that are copies from which the launches served only these, in percent.
+const COPIES: usize = 80;
+
+/// The copies that a launch chain of one site consists of: they go with it.
+fn served<'w>(counted: &'w Counted<'_>, owned: &Owned, gaps: &BTreeMap<u32, Ns>) -> Vec<&'w Work> {
+    if owned.kind != Why::Chain || owned.key.is_none() {
+        return Vec::new();
+    }
+    let ops = gaps.keys().filter_map(|gap| counted.rank.gaps.get(*gap as usize)?.owner);
+    let work = |op: u32| counted.work.get(counted.work.binary_search_by_key(&op, |work| work.at).ok()?);
+    let works: Vec<&Work> = ops.filter_map(work).collect();
+    let copies: Vec<&Work> = works.iter().copied().filter(|work| work.direction().is_some()).collect();
+    if copies.len() * 100 >= works.len() * COPIES { copies } else { Vec::new() }
+}
+
+/// Whether the host waits there for requests: an empty queue is no fault.
+fn waits_for_requests(idle: &Idle<'_>, owned: &Owned, packs: &Packs, population: &Population<'_>) -> bool {
+    let waits = |name: StringId| packs.host_activity(population.text(name)) == Some("await_request");
+    let site = site(idle, owned);
+    site.record.into_iter().chain(site.path).any(waits)
+}
+
+/// Instances that carry most of a cost; and up to how many of them it is a single event.
+const CARRY: (Ns, Ns) = (4, 5);
+const SINGLE: usize = 2;
+/// Part of the counted time from which a single event is told as one.
+const EVENT: Ns = 20;
+/// First part of the run in which what lies there alone is a warm-up.
+const QUARTER: Ns = 4;
+
+fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u32, Ns>) -> Occurs {
+    let mut order: Vec<(Ns, u32)> = gaps.iter().map(|(gap, ns)| (*ns, *gap)).collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    let total: Ns = gaps.values().sum();
+    let mut sum = 0;
+    let carry = order.iter().take_while(|(ns, _)| {
+        let more = sum * CARRY.1 < total * CARRY.0;
+        sum += ns;
+        more
+    });
+    let carry: Vec<u32> = carry.map(|(_, gap)| *gap).collect();
+    let longest = order.first().map_or(0, |(ns, _)| *ns);
+    if carry.len() <= SINGLE && longest.saturating_mul(EVENT) >= counted.total {
+        return Occurs::Once;
+    }
+    let window = counted.window();
+    let starts = owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize));
+    let last = starts.filter(|part| carry.contains(&part.gap)).map(|part| part.span.start).max();
+    let early = last.is_some_and(|last| (last - window.start).saturating_mul(QUARTER) < window.len());
+    if early && carry.len() > SINGLE { Occurs::AtStart } else { Occurs::Throughout }
+}
+
+/// The change: cautiously the sure part of the host's time goes, hopefully all of it.
+fn edits(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned) -> Vec<Edit> {
+    let lag = counted.rank.timeline.lag;
+    let mut least: BTreeMap<_, Vec<(Span, Ns)>> = BTreeMap::new();
+    let mut most: BTreeMap<_, Vec<(Span, Ns)>> = BTreeMap::new();
+    for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
+        let Some(track) = part.track.filter(|_| part.path.is_some()) else { continue };
+        let kept = part.span.len() * (100 - sure(owned.kind)) / 100;
+        let on_host = Span::new(part.span.start.saturating_add(lag), part.span.end.saturating_add(lag));
+        least.entry(track).or_default().push((on_host, kept));
+        most.entry(track).or_default().push((on_host, 0));
+    }
+    let least = least.into_iter().map(|(track, spans)| Edit::Host(track, spans));
+    let most = most.into_iter().map(|(track, spans)| Edit::Hoped(Box::new(Edit::Host(track, spans))));
+    least.chain(most).collect()
+}
+
+/// Frames of a path that are kept.
+const PATH: usize = 4;
+
+/// Where the heaviest part of an owner's time lies.
+fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
+    let mut paths: FxHashMap<_, Ns> = FxHashMap::default();
+    for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
+        if let Some(path) = part.path {
+            *paths.entry(path).or_default() += part.span.len();
+        }
+    }
+    let Some((path, _)) = paths.into_iter().max_by_key(|(path, ns)| (*ns, std::cmp::Reverse(*path))) else {
+        return Site::default();
+    };
+    let record = |key: Option<Key>| key.and_then(|key| idle.names.record_of(key));
+    // The path below the owner is not what the cost is named by.
+    let mut along = idle.names.along(path).skip_while(|key| owned.key.is_some_and(|own| own != *key));
+    let own = if owned.key.is_some() { along.next() } else { None };
+    let between = match own.and_then(|key| idle.names.site(key)) {
+        Some(names::Site::Between { before, next, .. }) => Some((record(before), record(next))),
+        _ => None,
+    };
+    let held = own.and_then(|key| idle.names.record_of(key));
+    let around: Vec<StringId> = along.filter_map(|key| idle.names.record_of(key)).collect();
+    let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
+    Site { record: held, between, path }
+}
+
+/// What a cost is called when ranks are compared.
+fn called(population: &Population<'_>, kind: &Kind) -> String {
+    let text = |name: &Option<StringId>| {
+        name.map_or(String::new(), |name| names::general(population.text(name), model::Category::PythonFrame))
+    };
+    let at = |site: &Site| {
+        let (before, next) = site.between.unwrap_or_default();
+        let between = if site.between.is_some() { format!("|{}|{}", text(&before), text(&next)) } else { String::new() };
+        text(&site.record) + &between
+    };
+    match kind {
+        Kind::Owner(site) => format!("owner {}", at(site)),
+        Kind::Turnaround { sync, then } => format!("turnaround {} {}", text(&Some(*sync)), at(then)),
+        Kind::Chain(site) => format!("chain {}", at(site)),
+        _ => "nodes".to_owned(),
+    }
+}

@@ -1,0 +1,32 @@
+//! Causes: costs are found without rules. A cost is a selection of ledger entries and the change that would remove it; rules
+//! only name, explain and advise.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`cost`] | what a cost is |
+//! | [`population`] | the ranks and steps that costs are counted over |
+//! | [`generators`] | one file per way in which a cost shows |
+//! | [`gate`] | which costs the evidence of a capture allows |
+//! | [`statement`] | what is said of a cost that no rule names |
+
+pub mod cost;
+pub mod gate;
+pub mod generators;
+pub mod population;
+pub mod statement;
+
+pub use cost::{Cost, Kind, Occurs, Site};
+pub use gate::Gated;
+pub use population::Population;
+
+use model::Trace;
+
+use crate::{analysis::Analysis, platform::Packs};
+
+/// Every cost of a capture that its evidence allows, the largest first.
+pub fn find(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Vec<Gated> {
+    let Some(population) = gate::population(trace, analysis) else { return Vec::new() };
+    let mut costs: Vec<Cost> = generators::REGISTRY.iter().flat_map(|generate| generate(&population, packs)).collect();
+    costs.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    costs.into_iter().filter_map(|cost| gate::allow(&population, cost)).collect()
+}

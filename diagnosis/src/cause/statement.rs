@@ -1,0 +1,245 @@
+//! What is said of a cost that no rule names: one sentence from its selection, the figure first.
+
+use model::{Ns, StringId, Trace};
+
+use super::{Cost, Kind, Site};
+use crate::{
+    analysis::{CopyDir, owners},
+    i18n::{Message, Text, Value},
+};
+
+/// Names of one sentence, at most.
+const NAMES: usize = 3;
+
+/// The sentence about a cost, and the rule id under which it is told.
+pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
+    let (id, what) = what(trace, cost);
+    const SAYS: Text = Text::new("{cost} of {mean} per step ({share}): {what}", "每步 {mean} 中的 {cost}（{share}）：{what}");
+    let args = [
+        ("cost", Value::Ns(cost.per_step())),
+        ("mean", Value::Ns(mean)),
+        ("share", Value::Share(cost.share())),
+        ("what", what.within()),
+    ];
+    (id, Message::new(SAYS, args))
+}
+
+fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
+    let kernel = |name: &StringId| Value::Kernel(trace.strings.get(*name).to_owned());
+    let raw = |name: &StringId| Value::Raw(owners::short(trace.strings.get(*name)));
+    let count = ("count", Value::Count(cost.count as u64));
+    let longest = ("longest", Value::Ns(cost.longest));
+    match &cost.kind {
+        Kind::Owner(site) => {
+            const SAYS: Text = Text::new(
+                "the device waits while the host runs {site} ({count} gaps, the longest {longest})",
+                "设备等待，主机正在执行 {site}（{count} 个间隙，最长 {longest}）",
+            );
+            ("CO-01", Message::new(SAYS, [("site", at(trace, site)), count, longest]))
+        }
+        Kind::Turnaround { sync, then } => {
+            const SAYS: Text = Text::new(
+                "the device waits after {sync} until the host launches again; until then the host runs {site} ({count} gaps, the longest {longest})",
+                "{sync} 返回后到主机再次下发前，设备等待；期间主机执行 {site}（{count} 个间隙，最长 {longest}）",
+            );
+            ("CO-02", Message::new(SAYS, [("sync", raw(sync)), ("site", at(trace, then)), count, longest]))
+        }
+        Kind::Chain(site) => {
+            const SAYS: Text = Text::new(
+                "the device waits for one kernel launch after the other{under} ({count} gaps, the longest {longest})",
+                "设备等待逐个 kernel 下发{under}（{count} 个间隙，最长 {longest}）",
+            );
+            const UNDER: Text = Text::new(", most of them in {site}", "，多数位于 {site}");
+            let under = match site.record {
+                Some(_) => Message::new(UNDER, [("site", at(trace, site))]).within(),
+                None => Value::Text(Text::new("", "")),
+            };
+            ("CO-03", Message::new(SAYS, [("under", under), count, longest]))
+        }
+        Kind::Nodes => {
+            const SAYS: Text = Text::new(
+                "the device pauses between the nodes of replayed graphs ({count} gaps, the longest {longest}); half of it is counted",
+                "设备在回放图的节点之间停顿（{count} 个间隙，最长 {longest}）；按一半计",
+            );
+            ("CO-04", Message::new(SAYS, [count, longest]))
+        }
+        Kind::Copies { direction, memory, bytes } => {
+            const SAYS: Text = Text::new(
+                "{count} copies that nothing runs beside, most of them {direction}{memory}{rate}; the longest takes {longest}",
+                "{count} 次拷贝期间没有其他工作，多数为{direction}{memory}{rate}；最长 {longest}",
+            );
+            const MEMORY: Text = Text::new(" with {kind} memory", "（{kind} 内存）");
+            const RATE: Text = Text::new(", {bytes} at {rate}", "，共 {bytes}，速率 {rate}");
+            let empty = || Value::Text(Text::new("", ""));
+            let memory = memory.as_ref().map_or_else(empty, |kind| Message::new(MEMORY, [("kind", raw(kind))]).within());
+            let per_second = *bytes as f64 / (cost.total.max(1) as f64 / 1e9);
+            let rate = [("bytes", Value::Bytes(*bytes)), ("rate", Value::BytesPerSecond(per_second))];
+            let rate = if *bytes > 0 { Message::new(RATE, rate).within() } else { empty() };
+            let direction = Value::Text(words(*direction));
+            ("CO-05", Message::new(SAYS, [("direction", direction), ("memory", memory), ("rate", rate), count, longest]))
+        }
+        Kind::Class { ops, kernels } => {
+            const SAYS: Text = Text::new(
+                "{count} separate {classes} kernels that a fused run does not have; most of it {kernels}",
+                "{count} 个单独的 {classes} kernel，融合后不再需要；主要是 {kernels}",
+            );
+            let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();
+            let args = [("classes", Value::Raw(classes.join(", "))), ("kernels", names(trace, kernels)), count];
+            ("CO-06", Message::new(SAYS, args))
+        }
+        Kind::Unpacking(name) => {
+            const SAYS: Text = Text::new(
+                "{count} kernels unpack quantized weights before the GEMMs (dequantization), most of it {kernel}",
+                "{count} 个 kernel 在 GEMM 前解包量化权重（反量化），主要是 {kernel}",
+            );
+            ("CO-06", Message::new(SAYS, [("kernel", kernel(name)), count]))
+        }
+        Kind::OnCpu(name) => {
+            const SAYS: Text = Text::new(
+                "{count} operators run on the AI CPU, most of it {kernel}",
+                "{count} 个算子在 AI CPU 上执行，主要是 {kernel}",
+            );
+            ("CO-06", Message::new(SAYS, [("kernel", kernel(name)), count]))
+        }
+        Kind::Underfilled { kernel: name, blocks, cores, gemm } => {
+            const SAYS: Text = Text::new(
+                "{kernel}{gemm} has {blocks} blocks for {cores} cores and leaves the others idle ({count} calls, the longest {longest})",
+                "{kernel}{gemm} 只有 {blocks} 个 block，而设备有 {cores} 个核，其余核空闲（{count} 次调用，最长 {longest}）",
+            );
+            let gemm = if *gemm { Text::new(" (GEMM)", "（GEMM）") } else { Text::new("", "") };
+            let sizes = [("blocks", Value::Count(*blocks)), ("cores", Value::Count(*cores))];
+            let args = [("kernel", kernel(name)), ("gemm", Value::Text(gemm)), count, longest];
+            ("CO-07", Message::new(SAYS, args.into_iter().chain(sizes)))
+        }
+        Kind::PerThread { kernel: name, ratio } => {
+            const SAYS: Text = Text::new(
+                "{kernel} takes {ratio} as long per thread as the capture's other kernels do ({count} calls, the longest {longest})",
+                "{kernel} 每线程耗时是采集中其他 kernel 的 {ratio}（{count} 次调用，最长 {longest}）",
+            );
+            ("CO-07", Message::new(SAYS, [("kernel", kernel(name)), ("ratio", Value::Ratio(*ratio)), count, longest]))
+        }
+        Kind::Drift { ratio } => {
+            const SAYS: Text = Text::new(
+                "the kernels became slower during the run, all alike ({ratio} late against early): the clock fell",
+                "运行期间所有 kernel 一致变慢（后段为前段的 {ratio}）：时钟降低",
+            );
+            ("CO-08", Message::new(SAYS, [("ratio", Value::Ratio(*ratio))]))
+        }
+        Kind::SlowRank { ratio } => {
+            const SAYS: Text = Text::new(
+                "every kernel of rank {rank} takes {ratio} as long as the same kernel of the other ranks: a slow device, for which they wait",
+                "rank {rank} 的每个 kernel 耗时都是其他 rank 相同 kernel 的 {ratio}：慢卡，其他 rank 在等它",
+            );
+            ("CO-08", Message::new(SAYS, [("rank", rank(cost)), ("ratio", Value::Ratio(*ratio))]))
+        }
+        Kind::Sporadic { kernel: name, kinds } => {
+            const SAYS: Text = Text::new(
+                "{count} kernels of {kinds} kinds take longer than the same kernel at the same position, now and then, most of it {kernel}: something else shares the device",
+                "{kinds} 种共 {count} 个 kernel 偶发地比同一位置的同一 kernel 更慢，主要是 {kernel}：设备被其他工作共享",
+            );
+            ("CO-08", Message::new(SAYS, [("kernel", kernel(name)), ("kinds", Value::Count(*kinds as u64)), count]))
+        }
+        Kind::Collective { kernel: name, called, median, usual } => {
+            const SAYS: Text = Text::new(
+                "{count} {called} transfers take {median} in the median, a small one takes {usual} (latency of this collective; most of it {kernel})",
+                "{count} 次 {called} 传输的中位数为 {median}，小消息通常为 {usual}（该集合通信的延迟；主要是 {kernel}）",
+            );
+            let times = [("median", Value::Ns(*median)), ("usual", Value::Ns(*usual))];
+            let args = [("called", Value::Raw((*called).to_owned())), ("kernel", kernel(name)), count];
+            ("CO-09", Message::new(SAYS, args.into_iter().chain(times)))
+        }
+        Kind::Link { ends, reaches, best } => {
+            const SAYS: Text = Text::new(
+                "the pipeline link between rank {a} and rank {b} sends at {reaches}; the best link reaches {best}",
+                "rank {a} 与 rank {b} 之间的流水线链路发送速率为 {reaches}；最好的链路可达 {best}",
+            );
+            let ends = [("a", Value::Count(ends.0.into())), ("b", Value::Count(ends.1.into()))];
+            let rates = [("reaches", Value::BytesPerSecond(*reaches)), ("best", Value::BytesPerSecond(*best))];
+            ("CO-09", Message::new(SAYS, ends.into_iter().chain(rates)))
+        }
+        Kind::Waiting { part } => {
+            const SAYS: Text = Text::new(
+                "the other ranks wait in collectives, {part} of it for rank {rank}, which comes late",
+                "其他 rank 在集合通信中等待，其中 {part} 是等 rank {rank}（慢卡）",
+            );
+            ("CO-10", Message::new(SAYS, [("part", Value::Share(*part)), ("rank", rank(cost))]))
+        }
+        Kind::Padding { rows, needed } => {
+            const SAYS: Text = Text::new(
+                "the kernels compute {rows} rows for {needed} that are needed: the rest is padding of the replayed graph",
+                "kernel 计算 {rows} 行，只需 {needed} 行：其余是图回放的填充",
+            );
+            ("CO-11", Message::new(SAYS, [("rows", Value::Count(*rows)), ("needed", Value::Count(*needed))]))
+        }
+        Kind::Exposed { kernel: name } => {
+            const SAYS: Text = Text::new(
+                "{count} collectives run with no overlap: nothing else runs beside them, most of it {kernel}",
+                "{count} 次集合通信没有重叠：期间没有其他工作，主要是 {kernel}",
+            );
+            ("CO-12", Message::new(SAYS, [("kernel", kernel(name)), count]))
+        }
+    }
+}
+
+/// The rank that a cost was measured on: its number is put in by whoever knows the ranks.
+fn rank(cost: &Cost) -> Value {
+    Value::Count(cost.rank.into())
+}
+
+fn names(trace: &Trace, names: &[StringId]) -> Value {
+    const ONE: Text = Text::new("{a}", "{a}");
+    const MORE: Text = Text::new("{a}, {b}", "{a}、{b}");
+    let mut shown = names.iter().take(NAMES).rev().map(|name| Value::Kernel(trace.strings.get(*name).to_owned()));
+    let last = shown.next().map(|a| Message::new(ONE, [("a", a)]));
+    let all = shown.fold(last, |rest, a| rest.map(|rest| Message::new(MORE, [("a", a), ("b", rest.within())])));
+    all.map_or(Value::Raw(String::new()), Message::within)
+}
+
+/// Where the host's time lies, as a sentence part.
+fn at(trace: &Trace, site: &Site) -> Value {
+    const RECORD: Text = Text::new("`{record}`{path}", "`{record}`{path}");
+    const BETWEEN: Text = Text::new(
+        "code without a record of its own between `{before}` and `{next}`{inside}",
+        "`{before}` 与 `{next}` 之间无单独记录的代码{inside}",
+    );
+    const INSIDE: Text = Text::new(" in `{record}`{path}", "（位于 `{record}`{path}）");
+    const FROM: Text = Text::new(" (called from {path})", "（调用自 {path}）");
+    const NOTHING: Text = Text::new("code that no record covers", "无记录覆盖的代码");
+    let text = |name: StringId| owners::short(trace.strings.get(name));
+    let raw = |name: StringId| Value::Raw(text(name));
+    let outer: Vec<String> = site
+        .path
+        .iter()
+        .filter(|name| !owners::is_plumbing(trace.strings.get(**name)))
+        .take(2)
+        .map(|name| format!("`{}`", text(*name)))
+        .collect();
+    let path = match outer.is_empty() {
+        true => Value::Text(Text::new("", "")),
+        false => Message::new(FROM, [("path", Value::Raw(outer.join(" ← ")))]).within(),
+    };
+    let edge = |name: Option<StringId>| name.map_or(Value::Raw("…".to_owned()), raw);
+    match (site.between, site.record) {
+        (Some((before, next)), held) => {
+            let inside = match held {
+                Some(record) => Message::new(INSIDE, [("record", raw(record)), ("path", path)]).within(),
+                None => Value::Text(Text::new("", "")),
+            };
+            Message::new(BETWEEN, [("before", edge(before)), ("next", edge(next)), ("inside", inside)]).within()
+        }
+        (None, Some(record)) => Message::new(RECORD, [("record", raw(record)), ("path", path)]).within(),
+        (None, None) => Value::Text(NOTHING),
+    }
+}
+
+fn words(direction: CopyDir) -> Text {
+    match direction {
+        CopyDir::HtoD => Text::new("host to device", "主机到设备"),
+        CopyDir::DtoH => Text::new("device to host", "设备到主机"),
+        CopyDir::DtoD => Text::new("device to device", "设备内"),
+        CopyDir::PtoP | CopyDir::Staging => Text::new("between devices", "设备间"),
+        CopyDir::HtoH => Text::new("host to host", "主机内"),
+        CopyDir::Memset => Text::new("fills", "填充"),
+        CopyDir::Unknown => Text::new("of unrecorded direction", "方向未记录"),
+    }
+}

@@ -1,0 +1,238 @@
+//! From costs to findings: every cost is priced by the replay, named by the rule whose finding speaks of the same time, and stated in
+//! generated words where no rule names it.
+
+use model::{Ns, Span};
+use rayon::prelude::*;
+
+use super::{
+    claims,
+    estimate::{Estimate, Intervention, Method},
+    finding::{Evidence, Finding, Over, Severity, Trigger},
+    gain::Gains,
+    rule::Context,
+    rules,
+    signals::reading::{MOST_ROWS, merged, overlap},
+};
+use crate::{
+    analysis::{Confidence, Layer},
+    cause::{self, Gated, Kind, Occurs, statement},
+    i18n::{Message, Text, Value},
+};
+
+/// Part of a cost that a finding must speak of to name it.
+const NAMES: f64 = 0.5;
+/// Part of a cost that a finding must at least promise to name it: a remedy that gains less is not its cause.
+const PROMISES: f64 = 0.5;
+/// Smallest cost that is stated without a rule, as a share of the counted steps.
+pub const STATED: f64 = 0.05;
+
+/// Part of what the replay reaches among ranks that is sure, in percent.
+const RANKS: Ns = 80;
+/// The most that is promised above what is sure where the replay reaches less, in percent.
+const OVER: Ns = 125;
+
+/// A cost with the step that its change leaves.
+pub struct Priced {
+    cost: Gated,
+    finding: Finding,
+}
+
+/// Prices every cost by the replay, over the steps that it was counted over.
+pub fn price(cx: &Context<'_>, gains: &Gains<'_>, costs: Vec<Gated>) -> Vec<Priced> {
+    costs.into_par_iter().filter_map(|cost| priced(cx, gains, cost)).collect()
+}
+
+fn priced(cx: &Context<'_>, gains: &Gains<'_>, cost: Gated) -> Option<Priced> {
+    let mut finding = drafted(cx, &cost)?;
+    let ledger = finding.estimate;
+    if ledger.method != Method::None {
+        gains.price(&mut finding);
+        let ranks = cx.analysis.ranks.len() > 1 && !cx.analysis.job.instances.is_empty();
+        finding.estimate = combined(ledger, finding.estimate, ranks && cost.is_of_one_rank());
+    }
+    finding.severity = severity(&cost, &finding.estimate);
+    if std::env::var_os("STRATO_COSTS").is_some() {
+        let share = |e: &Estimate| (100.0 * e.least_gain_share(), 100.0 * e.max_gain_share());
+        eprintln!(
+            "cost {:5.1} % bounds {:?} price {:?} {:?} ranks {:?} {} {:?} {}",
+            100.0 * cost.share(), share(&ledger), finding.estimate.method, share(&finding.estimate), cost.ranks,
+            show(&finding.claim), cost.occurs, cost.inherent
+        );
+    }
+    Some(Priced { cost, finding })
+}
+
+/// What the ledger bounds and the replay say together. The ledger measures the cost; the replay knows what follows from it: less where
+/// ranks wait for each other anyway, more where the host gets ahead.
+fn combined(ledger: Estimate, replay: Estimate, ranks: bool) -> Estimate {
+    if replay.method != Method::Replay {
+        return ledger;
+    }
+    let gain = |to: Ns| ledger.from - to;
+    let (sure, most) = (gain(ledger.to_high), gain(ledger.to_low));
+    let (cautious, hopeful) = (gain(replay.to_high), gain(replay.to_low));
+    let (least, most) = match hopeful < sure && ranks {
+        true => (cautious.max(hopeful * RANKS / 100), hopeful),
+        // Of the ledger's upper end, which is all of the host's idle time, only what the replay reaches.
+        false => (sure, most.min(hopeful.max(sure * OVER / 100))),
+    };
+    Estimate { to_low: ledger.from - most, to_high: ledger.from - least.min(most), ..replay }
+}
+
+/// The finding that states a cost in generated words, with the bounds that the ledger gives.
+fn drafted(cx: &Context<'_>, cost: &Gated) -> Option<Finding> {
+    let at = *cost.ranks.first()?;
+    let rank = cx.analysis.ranks.get(at)?;
+    let class = rank.main_class()?;
+    let mean = rank.workload(class).mean();
+    let steps = cost.steps.max(1) as Ns;
+    let (least, most) = (cost.bounds.0 / steps, cost.bounds.1 / steps);
+    let estimate = match cost.kind {
+        Kind::Exposed { .. } => Estimate::none(mean),
+        _ => Estimate { from: mean, to_low: (mean - most).max(0), to_high: (mean - least).clamp(0, mean), method: Method::Bound },
+    };
+    let (id, claim) = statement::of(cx.trace, cost, mean);
+    let doc = rules::find(id)?.doc();
+    let changes = cost.ranks.iter().map(|at| {
+        let edits = cost.edits.iter().filter(|(of, _)| of == at).map(|(_, edit)| edit.clone()).collect();
+        let number = cx.analysis.ranks.get(*at).map_or(rank.rank, |rank| rank.rank);
+        (number, Intervention { removes: cost.per_step(), layer: cost.layer, edits })
+    });
+    let changes: Vec<(u32, Intervention)> = changes.collect();
+    let mut ranks: Vec<u32> = changes.iter().map(|(rank, _)| *rank).collect();
+    ranks.sort_unstable();
+    Some(Finding {
+        rule: doc.id,
+        layer: cost.layer,
+        severity: severity(cost, &estimate),
+        confidence: cx.confidence(rank).min(Confidence::Medium),
+        claim,
+        class: class.key.clone(),
+        ranks,
+        evidence: vec![
+            Evidence::new(Text::new("time per step", "每步时间"), Value::Ns(cost.per_step()), rows(cx, cost)),
+            Evidence::new(Text::new("gaps or operations", "间隙或算子数"), Value::Count(cost.count as u64), Vec::new()),
+            Evidence::new(Text::new("the longest", "最长"), Value::Ns(cost.longest), Vec::new()),
+        ],
+        trigger: Trigger {
+            formula: Text::new("time of the cost / time of the counted steps", "成本时间 / 计入步的时间"),
+            value: cost.share(),
+            threshold: STATED,
+        },
+        estimate,
+        over: Over::Workload,
+        limits: None,
+        unreplayed: None,
+        changes,
+        competing: Vec::new(),
+        remedy: cx.remedies(doc.id),
+        verify: Message::plain(doc.verify),
+        supersedes: Vec::new(),
+        explains: 0,
+        same_time_as: None,
+        beyond: false,
+        cost: cost.per_step(),
+    })
+}
+
+/// Medium from a tenth of the steps or a sure gain of a twentieth, low from a twentieth; what has no change, what happens once and
+/// what belongs to a healthy run have none.
+fn severity(cost: &Gated, estimate: &Estimate) -> Severity {
+    if matches!(cost.kind, Kind::Exposed { .. }) || cost.occurs != Occurs::Throughout || cost.inherent {
+        return Severity::Info;
+    }
+    let size = match cost.share() {
+        share if share >= 0.10 => Severity::Medium,
+        share if share >= STATED => Severity::Low,
+        _ => Severity::Info,
+    };
+    let sure = estimate.least_gain_share();
+    let sure = if sure >= STATED { Severity::of(sure).max(Severity::Medium) } else { Severity::Info };
+    size.max(sure)
+}
+
+/// Slices that show a cost: the operations, or those that end the longest gaps.
+fn rows(cx: &Context<'_>, cost: &Gated) -> Vec<model::SliceId> {
+    let Some(rank) = cost.ranks.first().and_then(|at| cx.analysis.ranks.get(*at)) else { return Vec::new() };
+    let ops = &rank.timeline.ops;
+    if !cost.ops.is_empty() {
+        let mut longest: Vec<_> = cost.ops.iter().filter_map(|op| ops.get(*op as usize)).collect();
+        longest.sort_by_key(|op| (std::cmp::Reverse(op.dur()), op.slice));
+        return longest.into_iter().take(MOST_ROWS).map(|op| op.slice).collect();
+    }
+    let mut longest: Vec<&Span> = cost.idle.iter().collect();
+    longest.sort_by_key(|span| (std::cmp::Reverse(span.len()), span.start));
+    let ends = |span: &Span| {
+        let at = rank.gaps.partition_point(|gap| gap.span.end < span.end);
+        let op = rank.gaps.get(at)?.owner?;
+        ops.get(op as usize).map(|op| op.slice)
+    };
+    let mut out = Vec::new();
+    for slice in longest.into_iter().filter_map(ends) {
+        if !out.contains(&slice) && out.len() < MOST_ROWS {
+            out.push(slice);
+        }
+    }
+    out
+}
+
+/// Gives every cost to the finding that speaks of the same time; a cost that none speaks of becomes a finding of its own. The largest
+/// cost that a finding names gives it its size, its change and its gain: a rule can change none of them.
+pub fn name(cx: &Context<'_>, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
+    for Priced { cost, finding } in costs {
+        match named_by(cx, findings, &cost).and_then(|at| findings.get_mut(at)) {
+            Some(named) if named.cost < finding.cost && cost.edits.is_empty() => named.cost = finding.cost,
+            Some(named) if named.cost < finding.cost => {
+                let Finding { cost, estimate, changes, severity, limits, .. } = finding;
+                (named.cost, named.estimate, named.changes) = (cost, estimate, changes);
+                (named.severity, named.limits, named.over) = (severity, limits, Over::Workload);
+            }
+            Some(_) => {}
+            None if cost.share() >= STATED => findings.push(finding),
+            None => {}
+        }
+    }
+}
+
+/// The finding that speaks of most of the same time, and promises as much.
+fn named_by(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize> {
+    let at = *cost.ranks.first()?;
+    let rank = cx.analysis.ranks.get(at)?;
+    let own = selection(rank, cost);
+    let size: Ns = own.iter().map(|span| span.len()).sum();
+    let same = findings.iter().enumerate().filter_map(|(i, finding)| {
+        if finding.layer == Layer::Measurement || !finding.ranks.contains(&rank.rank) {
+            return None;
+        }
+        let claimed = claims::claimed(rank, finding);
+        let common = overlap(&own, &claimed);
+        let whole: Ns = claimed.iter().map(|span| span.len()).sum();
+        let covers = common as f64 >= NAMES * size as f64;
+        let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
+        (covers && promises).then_some((i, common as f64 / (whole + size - common).max(1) as f64))
+    });
+    same.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(i, _)| i)
+}
+
+/// The time of the device that a cost selects, disjoint and in order.
+fn selection(rank: &crate::analysis::Rank, cost: &Gated) -> Vec<Span> {
+    let ops = cost.ops.iter().filter_map(|op| rank.timeline.ops.get(*op as usize));
+    merged(cost.idle.iter().copied().chain(ops.map(|op| Span::new(op.start, op.end))).collect())
+}
+
+/// Costs of a capture, for whoever looks at them before they are named.
+pub fn find(cx: &Context<'_>) -> Vec<Gated> {
+    cause::find(cx.trace, cx.analysis, cx.packs)
+}
+
+fn show(m: &Message) -> String {
+    m.render(crate::i18n::Lang::En, |v| match v {
+        Value::Message(m) => show(m),
+        Value::Text(t) => t.en.to_owned(),
+        Value::Raw(s) | Value::Kernel(s) => s.chars().take(90).collect(),
+        Value::Ns(n) => format!("{:.1}us", *n as f64 / 1e3),
+        Value::Share(n) => format!("{:.1}%", 100.0 * n),
+        Value::Count(n) => n.to_string(),
+        v => format!("{v:?}"),
+    })
+}

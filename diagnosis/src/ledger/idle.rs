@@ -1,0 +1,296 @@
+//! Device idle time of one rank as a partition: each part has one kind, and one call path of the launching thread.
+//!
+//! A gap belongs to the operation that ends it, its launch call L and the thread T of that call. Its kind is the first that holds:
+//! *node* (the operation before came from the same graph launch), *queue* (L returned before the gap began), *chain* (host time
+//! since the launch before on T, and L itself, both below a limit), else *host*. Gaps of chain and host are cut by the innermost
+//! record of T at each instant; what is left after L returned is latency. Definitions and limits were measured on simulated and
+//! recorded runs whose cause is known.
+
+use model::{Category, Ns, Span, StringId, Trace, TrackId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::names::{Key, Names, Path};
+use crate::{
+    analysis::{Rank, Step, idle::Gap, nest::{Nests, Segment}},
+    platform::HostCall,
+};
+
+/// Limits between which the longest host time of a launch chain is set, ns.
+const CHAIN: (Ns, Ns) = (20_000, 100_000);
+/// The longest host time of a launch chain, in medians of the time between two launches of the rank.
+const CHAIN_MEDIANS: Ns = 4;
+/// A synchronization that ended this shortly before the gap began is what the host comes back from, ns.
+const BACK: Ns = 1_000;
+/// A gap without a launch call up to which the device went from one operation to the next, ns.
+const UNLINKED: Ns = 5_000;
+
+/// Why the device was idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Between two nodes of one graph replay.
+    Node,
+    /// The work was queued: the device went from one operation to the next, or waited for another queue.
+    Queue,
+    /// Launches follow one another as fast as the host makes them.
+    Chain,
+    /// The host came back from a synchronization that the device had finished.
+    Turnaround(Key),
+    /// The host did something else.
+    Host,
+    /// Nothing recorded says what ended the idle time.
+    Blind,
+}
+
+impl Kind {
+    /// Whether the host's time explains it.
+    pub fn is_host(self) -> bool {
+        matches!(self, Self::Chain | Self::Turnaround(_) | Self::Host)
+    }
+}
+
+/// A part of the idle time.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// When, by the device's clock.
+    pub span: Span,
+    /// Why.
+    pub kind: Kind,
+    /// What the launching thread did, outermost to innermost; `None` where no thread explains it, or the launch had returned.
+    pub path: Option<Path>,
+    /// The gap it is part of, as an index into the rank's gaps.
+    pub gap: u32,
+    /// Thread that kept the device waiting.
+    pub track: Option<TrackId>,
+}
+
+/// Idle time of the counted steps of one rank.
+pub struct Idle<'a> {
+    /// The parts, in order of time; they tile the gaps of the counted steps.
+    pub parts: Vec<Part>,
+    /// Names and paths.
+    pub names: Names<'a>,
+    /// Records of each key that begin in the counted time.
+    pub occurrences: FxHashMap<Key, u64>,
+    /// Keys under which several kinds of kernels are launched.
+    pub generic: FxHashSet<Key>,
+}
+
+/// Kinds of kernels launched under a name from which the name owns no launch chain.
+const GENERIC: usize = 3;
+
+/// Whether records of a category tell what a thread does: what the operating system or the profiler notes beside them does not.
+fn speaks(category: Category) -> bool {
+    !matches!(category, Category::OsApi | Category::Overhead)
+}
+
+/// Cuts the idle time of `steps`, which are those that count, in order of time.
+pub fn of<'a>(trace: &'a Trace, rank: &Rank, steps: &[&Step]) -> Idle<'a> {
+    let mut ledger = Ledger {
+        rank,
+        nests: Nests::new(trace),
+        names: Names::new(trace),
+        parts: Vec::new(),
+        rows: FxHashMap::default(),
+        under: FxHashMap::default(),
+        main: main_thread(trace, rank),
+        segments: Vec::new(),
+    };
+    let before = launches_before(rank);
+    let limit = limit(&before, rank);
+    for step in steps {
+        let from = rank.gaps.partition_point(|gap| gap.step < step.index);
+        let to = rank.gaps.partition_point(|gap| gap.step <= step.index);
+        for at in from..to {
+            if let Some(gap) = rank.gaps.get(at) {
+                ledger.gap(gap, at as u32, &before, limit);
+            }
+        }
+    }
+    let window = steps.first().zip(steps.last()).map(|(first, last)| (first.window.start, last.window.end));
+    let occurrences = window.map(|window| occurrences(trace, rank, &mut ledger.names, window)).unwrap_or_default();
+    let generic = ledger.under.iter().filter(|(_, kinds)| kinds.len() >= GENERIC).map(|(key, _)| *key).collect();
+    Idle { parts: ledger.parts, names: ledger.names, occurrences, generic }
+}
+
+/// How often each record begins in a window, by key.
+fn occurrences(trace: &Trace, rank: &Rank, names: &mut Names<'_>, (from, to): (Ns, Ns)) -> FxHashMap<Key, u64> {
+    let mut out: FxHashMap<Key, u64> = FxHashMap::default();
+    let lag = rank.timeline.lag;
+    for lane in rank.timeline.threads.iter().filter_map(|track| trace.lanes.get(track.0 as usize)) {
+        let first = lane.start.partition_point(|start| *start < from.saturating_add(lag));
+        let last = lane.start.partition_point(|start| *start < to.saturating_add(lag));
+        for row in first..last {
+            *out.entry(names.record(lane.name[row], lane.category[row])).or_default() += 1;
+        }
+    }
+    out
+}
+
+/// By launching call the end of the launching call before it on its thread.
+fn launches_before(rank: &Rank) -> Vec<Option<Ns>> {
+    let mut ends: FxHashMap<TrackId, Ns> = FxHashMap::default();
+    let calls = rank.timeline.calls.iter().map(|call| {
+        if call.ops == 0 && call.kind != HostCall::Launch {
+            return None;
+        }
+        ends.insert(call.track, call.end)
+    });
+    calls.collect()
+}
+
+/// The longest host time of a launch chain: four times the median between two launches, within limits.
+fn limit(before: &[Option<Ns>], rank: &Rank) -> Ns {
+    let between = before.iter().zip(&rank.timeline.calls).filter_map(|(end, call)| Some(call.start - (*end)?));
+    let median = crate::analysis::median(between.collect()).unwrap_or(10_000);
+    (CHAIN_MEDIANS * median).clamp(CHAIN.0, CHAIN.1)
+}
+
+/// The thread that launches most of the work; where no launch is recorded, the thread with the most recorded time.
+fn main_thread(trace: &Trace, rank: &Rank) -> Option<TrackId> {
+    let mut launched: FxHashMap<TrackId, u64> = FxHashMap::default();
+    for call in &rank.timeline.calls {
+        *launched.entry(call.track).or_default() += u64::from(call.ops);
+    }
+    let most = launched.into_iter().filter(|(_, n)| *n > 0).max_by_key(|(track, n)| (*n, std::cmp::Reverse(*track)));
+    most.map(|(track, _)| track).or_else(|| {
+        let time = |track: &&TrackId| -> Ns {
+            let lane = trace.lanes.get(track.0 as usize);
+            lane.map_or(0, |lane| (0..lane.len()).filter(|row| lane.depth[*row] == 0).map(|row| lane.dur[row]).sum())
+        };
+        rank.timeline.threads.iter().max_by_key(time).copied()
+    })
+}
+
+struct Ledger<'a, 'r> {
+    rank: &'r Rank,
+    nests: Nests<'a>,
+    names: Names<'a>,
+    parts: Vec<Part>,
+    /// Path of each record that was met.
+    rows: FxHashMap<(TrackId, usize), Path>,
+    /// Names of the kernels launched under each key.
+    under: FxHashMap<Key, FxHashSet<StringId>>,
+    main: Option<TrackId>,
+    segments: Vec<Segment>,
+}
+
+impl Ledger<'_, '_> {
+    fn gap(&mut self, gap: &Gap, at: u32, before: &[Option<Ns>], limit: Ns) {
+        let timeline = &self.rank.timeline;
+        let mut whole = |kind| self.parts.push(Part { span: gap.span, kind, path: None, gap: at, track: None });
+        let Some((index, op)) = gap.owner.and_then(|index| Some((index, timeline.ops.get(index as usize)?))) else {
+            return whole(Kind::Blind);
+        };
+        let Some((c, call)) = op.call.and_then(|c| Some((c, timeline.calls.get(c as usize)?))) else {
+            if gap.span.len() < UNLINKED {
+                return whole(Kind::Node);
+            }
+            let Some(track) = self.main else { return whole(Kind::Blind) };
+            return self.host(gap, at, track, gap.span.end, None);
+        };
+        let earlier = (index as usize).checked_sub(1).and_then(|i| timeline.ops.get(i));
+        if op.in_graph && !op.first_of_call && earlier.is_some_and(|earlier| earlier.call == op.call) {
+            return whole(Kind::Node);
+        }
+        let returned = call.end - timeline.lag;
+        if returned <= gap.span.start {
+            return whole(if op.in_graph && !op.first_of_call { Kind::Node } else { Kind::Queue });
+        }
+        let distance = before.get(c as usize).copied().flatten().map(|end| call.start - end);
+        let chain = distance.is_some_and(|ns| ns < limit) && call.end - call.start < limit;
+        self.host(gap, at, call.track, returned.min(gap.span.end), chain.then_some(op.name));
+    }
+
+    /// Cuts the part of a gap up to `until` by the records of a thread; the rest is latency of the launch.
+    fn host(&mut self, gap: &Gap, at: u32, track: TrackId, until: Ns, chain: Option<StringId>) {
+        let lag = self.rank.timeline.lag;
+        let on_host = Span::new(gap.span.start.saturating_add(lag), until.saturating_add(lag));
+        let mut segments = std::mem::take(&mut self.segments);
+        segments.clear();
+        if !on_host.is_empty() {
+            self.nests.segments(track, on_host, &speaks, &mut segments);
+        }
+        let kind = match chain {
+            Some(_) => Kind::Chain,
+            None => self.turnaround(track, &segments, on_host.start).map_or(Kind::Host, Kind::Turnaround),
+        };
+        for segment in &segments {
+            let path = self.path(track, segment);
+            if let Some(name) = chain {
+                for key in self.names.along(path).collect::<Vec<_>>() {
+                    self.under.entry(key).or_default().insert(name);
+                }
+            }
+            let span = Span::new(segment.span.start - lag, segment.span.end - lag);
+            self.parts.push(Part { span, kind, path: Some(path), gap: at, track: Some(track) });
+        }
+        if until < gap.span.end {
+            let span = Span::new(until, gap.span.end);
+            self.parts.push(Part { span, kind, path: None, gap: at, track: Some(track) });
+        }
+        self.segments = segments;
+    }
+
+    /// The synchronization that the thread came back from as the gap began or in it.
+    fn turnaround(&mut self, track: TrackId, segments: &[Segment], begun: Ns) -> Option<Key> {
+        let lane = self.nests.lane(track)?;
+        let row = segments.iter().flat_map(|segment| [segment.row.filter(|_| segment.leaf), segment.before]).flatten();
+        let mut back = row.filter(|row| lane.end(*row) >= begun.saturating_sub(BACK));
+        let row = back.find(|row| {
+            lane.category[*row] == Category::HostApi && is_sync(self.nests.text(lane.name[*row]))
+        })?;
+        Some(self.names.record(lane.name[row], lane.category[row]))
+    }
+
+    /// The path of the record that a segment belongs to, its own time between two others included.
+    fn path(&mut self, track: TrackId, segment: &Segment) -> Path {
+        let from = segment.row.map(|row| self.row(track, row));
+        if let Some(path) = from.filter(|_| segment.leaf) {
+            return path;
+        }
+        let lane = self.nests.lane(track);
+        let mut key = |row: Option<usize>| {
+            let (lane, row) = lane.zip(row)?;
+            Some(self.names.record(lane.name[row], lane.category[row]))
+        };
+        let (inside, before, next) = (key(segment.row), key(segment.before), key(segment.next));
+        let key = self.names.between(inside, before, next);
+        self.names.path(from, key)
+    }
+
+    fn row(&mut self, track: TrackId, row: usize) -> Path {
+        if let Some(path) = self.rows.get(&(track, row)) {
+            return *path;
+        }
+        // Outermost first; no deeper than programs nest.
+        let mut rows = vec![row];
+        while let Some(outer) = rows.last().and_then(|row| self.nests.parent(track, *row)).filter(|_| rows.len() < 1024) {
+            rows.push(outer);
+        }
+        let mut from = None;
+        for row in rows.into_iter().rev() {
+            let known = self.rows.get(&(track, row)).copied();
+            let path = known.unwrap_or_else(|| match self.nests.lane(track) {
+                Some(lane) if speaks(lane.category[row]) => {
+                    let key = self.names.record(lane.name[row], lane.category[row]);
+                    self.names.path(from, key)
+                }
+                _ => from.unwrap_or_else(|| {
+                    let key = self.names.between(None, None, None);
+                    self.names.path(None, key)
+                }),
+            });
+            self.rows.insert((track, row), path);
+            from = Some(path);
+        }
+        from.unwrap_or_else(|| {
+            let key = self.names.between(None, None, None);
+            self.names.path(None, key)
+        })
+    }
+}
+
+/// Whether the host waits in a call of this name until the device has finished.
+pub fn is_sync(name: &str) -> bool {
+    name.contains("Synchronize") || name == "hipMemcpyWithStream"
+}
