@@ -47,7 +47,7 @@ pub enum Kind {
     Class {
         /// The classes, the largest first.
         ops: Vec<CanonicalOp>,
-        /// The kernel with the most time of each of them.
+        /// The kernels with the most time.
         kernels: Vec<StringId>,
     },
     /// Kernels that a name shows to unpack quantized weights.
@@ -121,6 +121,27 @@ pub enum Kind {
         /// Rows needed.
         needed: u64,
     },
+    /// Experts of a mixture that are computed one by one.
+    Experts {
+        /// Turns between a GEMM and a gather.
+        turns: usize,
+    },
+    /// Logits for all rows of a prompt.
+    Logits {
+        /// The GEMM.
+        kernel: StringId,
+        /// What it takes in a step that only decodes, ns.
+        usual: Ns,
+    },
+    /// Prompts in steps that also decode; a size, without a change that would remove it.
+    Prompts {
+        /// Steps with prompts.
+        steps: usize,
+        /// Most prompt tokens of a step, if known.
+        tokens: Option<u64>,
+        /// The step that only decodes, ns (median).
+        usual: Ns,
+    },
     /// Communication that nothing runs beside; a size, without a change that would remove it.
     Exposed {
         /// The collective with the most time.
@@ -184,6 +205,11 @@ impl Cost {
     /// other share the gain.
     pub fn is_of_one_rank(&self) -> bool {
         self.layer != Layer::Communication
+    }
+
+    /// Whether it is a size without a change that would remove it.
+    pub fn is_size(&self) -> bool {
+        matches!(self.kind, Kind::Exposed { .. } | Kind::Prompts { .. })
     }
 
     /// Its size, ns per counted step.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Names of one sentence, at most.
-const NAMES: usize = 3;
+const NAMES: usize = 5;
 
 /// The sentence about a cost, and the rule id under which it is told.
 pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
@@ -171,6 +171,33 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             ("CO-11", Message::new(SAYS, [("rows", Value::Count(*rows)), ("needed", Value::Count(*needed))]))
         }
+        Kind::Experts { turns } => {
+            const SAYS: Text = Text::new(
+                "experts are computed one by one: GEMMs and gathers take turns {turns} times, where one grouped GEMM per layer would do",
+                "专家逐个计算：GEMM 与收集交替 {turns} 次，每层用一个 grouped GEMM 即可",
+            );
+            ("CO-06", Message::new(SAYS, [("turns", Value::Count(*turns as u64))]))
+        }
+        Kind::Logits { kernel: name, usual } => {
+            const SAYS: Text = Text::new(
+                "{count} times the last GEMM of a step (logits, lm_head) computes all rows of a prompt: {kernel} takes up to {longest}, in a decode step {usual}",
+                "{count} 次步末的 GEMM（logits，lm_head）计算了 prompt 的所有行：{kernel} 最长 {longest}，在解码步中为 {usual}",
+            );
+            ("CO-06", Message::new(SAYS, [("kernel", kernel(name)), ("usual", Value::Ns(*usual)), count, longest]))
+        }
+        Kind::Prompts { steps, tokens, usual } => {
+            const SAYS: Text = Text::new(
+                "prompts (prefill){tokens} are read in {steps} of the steps, which take up to {longest} instead of {usual}: decoding requests wait meanwhile",
+                "{steps} 个步中读取 prompt（prefill）{tokens}，步时最长 {longest}，而纯解码步为 {usual}：期间解码请求在等待",
+            );
+            const TOKENS: Text = Text::new(" in chunks of up to {tokens} tokens", "，每块最多 {tokens} 个 token");
+            let tokens = match tokens {
+                Some(tokens) => Message::new(TOKENS, [("tokens", Value::Count(*tokens))]).within(),
+                None => Value::Text(Text::new("", "")),
+            };
+            let args = [("tokens", tokens), ("steps", Value::Count(*steps as u64)), ("usual", Value::Ns(*usual)), longest];
+            ("CO-13", Message::new(SAYS, args))
+        }
         Kind::Exposed { kernel: name } => {
             const SAYS: Text = Text::new(
                 "{count} collectives run with no overlap: nothing else runs beside them, most of it {kernel}",
@@ -189,10 +216,23 @@ fn rank(cost: &Cost) -> Value {
 fn names(trace: &Trace, names: &[StringId]) -> Value {
     const ONE: Text = Text::new("{a}", "{a}");
     const MORE: Text = Text::new("{a}, {b}", "{a}、{b}");
-    let mut shown = names.iter().take(NAMES).rev().map(|name| Value::Kernel(trace.strings.get(*name).to_owned()));
+    let mut shown = names.iter().take(NAMES).rev().map(|name| kernel(trace.strings.get(*name)));
     let last = shown.next().map(|a| Message::new(ONE, [("a", a)]));
     let all = shown.fold(last, |rest, a| rest.map(|rest| Message::new(MORE, [("a", a), ("b", rest.within())])));
     all.map_or(Value::Raw(String::new()), Message::within)
+}
+
+/// A kernel among others: of PyTorch's generic elementwise kernels the function that they apply.
+fn kernel(name: &str) -> Value {
+    let inner = name.split_once("elementwise_kernel<").map(|(_, inner)| inner);
+    let words = |text: &str| -> Vec<String> {
+        text.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned).collect()
+    };
+    let applied = |word: &&String| word.len() > 7 && (word.ends_with("Functor") || word.contains("_kernel"));
+    let named = inner.and_then(|inner| words(inner).iter().filter(applied).next_back().cloned());
+    let named = named.map(|name| name.replace("_kernel_cuda", "").replace("_kernel_impl", ""));
+    // A functor inside another one says more than the outer one.
+    named.map_or_else(|| Value::Kernel(name.to_owned()), Value::Raw)
 }
 
 /// Where the host's time lies, as a sentence part.

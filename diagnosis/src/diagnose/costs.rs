@@ -9,6 +9,7 @@ use super::{
     estimate::{Estimate, Intervention, Method},
     finding::{Evidence, Finding, Over, Severity, Trigger},
     gain::Gains,
+    relations::Role,
     rule::Context,
     rules,
     signals::reading::{MOST_ROWS, merged, overlap},
@@ -23,6 +24,10 @@ use crate::{
 const NAMES: f64 = 0.5;
 /// Part of a cost that a finding must at least promise to name it: a remedy that gains less is not its cause.
 const PROMISES: f64 = 0.5;
+/// Part of both times that a cost and a finding share from which they are the same time.
+const SAME: f64 = 0.4;
+/// Part of a finding's own gain that a cost has at least to replace it.
+const LARGER: f64 = 0.75;
 /// Smallest cost that is stated without a rule, as a share of the counted steps.
 pub const STATED: f64 = 0.05;
 
@@ -47,8 +52,7 @@ fn priced(cx: &Context<'_>, gains: &Gains<'_>, cost: Gated) -> Option<Priced> {
     let ledger = finding.estimate;
     if ledger.method != Method::None {
         gains.price(&mut finding);
-        let ranks = cx.analysis.ranks.len() > 1 && !cx.analysis.job.instances.is_empty();
-        finding.estimate = combined(ledger, finding.estimate, ranks && cost.is_of_one_rank());
+        finding.estimate = combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank());
     }
     finding.severity = severity(&cost, &finding.estimate);
     if std::env::var_os("STRATO_COSTS").is_some() {
@@ -74,9 +78,14 @@ fn combined(ledger: Estimate, replay: Estimate, ranks: bool) -> Estimate {
     let (least, most) = match hopeful < sure && ranks {
         true => (cautious.max(hopeful * RANKS / 100), hopeful),
         // Of the ledger's upper end, which is all of the host's idle time, only what the replay reaches.
-        false => (sure, most.min(hopeful.max(sure * OVER / 100))),
+        false => (sure, hopeful.max(most.min(sure * OVER / 100))),
     };
     Estimate { to_low: ledger.from - most, to_high: ledger.from - least.min(most), ..replay }
+}
+
+/// Whether only some of the ranks that work together have a cost.
+fn is_of_some(cx: &Context<'_>, cost: &Gated) -> bool {
+    !cx.analysis.job.instances.is_empty() && cost.ranks.len() < cx.analysis.ranks.len()
 }
 
 /// The finding that states a cost in generated words, with the bounds that the ledger gives.
@@ -88,7 +97,7 @@ fn drafted(cx: &Context<'_>, cost: &Gated) -> Option<Finding> {
     let steps = cost.steps.max(1) as Ns;
     let (least, most) = (cost.bounds.0 / steps, cost.bounds.1 / steps);
     let estimate = match cost.kind {
-        Kind::Exposed { .. } => Estimate::none(mean),
+        _ if cost.is_size() => Estimate::none(mean),
         _ => Estimate { from: mean, to_low: (mean - most).max(0), to_high: (mean - least).clamp(0, mean), method: Method::Bound },
     };
     let (id, claim) = statement::of(cx.trace, cost, mean);
@@ -138,7 +147,7 @@ fn drafted(cx: &Context<'_>, cost: &Gated) -> Option<Finding> {
 /// Medium from a tenth of the steps or a sure gain of a twentieth, low from a twentieth; what has no change, what happens once and
 /// what belongs to a healthy run have none.
 fn severity(cost: &Gated, estimate: &Estimate) -> Severity {
-    if matches!(cost.kind, Kind::Exposed { .. }) || cost.occurs != Occurs::Throughout || cost.inherent {
+    if cost.is_size() || cost.occurs != Occurs::Throughout || cost.inherent {
         return Severity::Info;
     }
     let size = match cost.share() {
@@ -177,27 +186,73 @@ fn rows(cx: &Context<'_>, cost: &Gated) -> Vec<model::SliceId> {
 }
 
 /// Gives every cost to the finding that speaks of the same time; a cost that none speaks of becomes a finding of its own. The largest
-/// cost that a finding names gives it its size, its change and its gain: a rule can change none of them.
+/// cost that a finding names gives it its size, and where both speak of the same time its change and its gain.
 pub fn name(cx: &Context<'_>, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
-    for Priced { cost, finding } in costs {
-        match named_by(cx, findings, &cost).and_then(|at| findings.get_mut(at)) {
-            Some(named) if named.cost < finding.cost && cost.edits.is_empty() => named.cost = finding.cost,
-            Some(named) if named.cost < finding.cost => {
-                let Finding { cost, estimate, changes, severity, limits, .. } = finding;
-                (named.cost, named.estimate, named.changes) = (cost, estimate, changes);
-                (named.severity, named.limits, named.over) = (severity, limits, Over::Workload);
-            }
-            Some(_) => {}
+    // What a late rank does explains the waiting for it: that comes last.
+    let (waiting, costs): (Vec<Priced>, Vec<Priced>) =
+        costs.into_iter().partition(|priced| matches!(priced.cost.kind, Kind::Waiting { .. }));
+    for Priced { cost, finding } in costs.into_iter().chain(waiting) {
+        match namer(cx, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
+            Some((named, same)) => named.take(finding, same),
             None if cost.share() >= STATED => findings.push(finding),
             None => {}
         }
     }
 }
 
+impl Finding {
+    /// Takes the size of a cost that it names, and its change and gain where the cost is the larger part of what it speaks of.
+    fn take(&mut self, of: Self, same: bool) {
+        if self.cost >= of.cost {
+            return;
+        }
+        let larger = of.cost as f64 >= LARGER * self.estimate.mid_gain_share() * self.estimate.from as f64;
+        if same && larger && of.estimate.method != Method::None {
+            let Self { estimate, changes, limits, .. } = of;
+            (self.estimate, self.limits, self.over) = (estimate, limits, Over::Workload);
+            if changes.iter().any(|(_, change)| !change.edits.is_empty()) {
+                self.changes = changes;
+            }
+        }
+        self.cost = of.cost;
+        self.severity = self.severity.max(of.severity);
+    }
+}
+
+/// The finding that names a cost, and whether both speak of the same time.
+fn namer(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
+    by_kind(cx, findings, cost).map(|at| (at, true)).or_else(|| by_time(cx, findings, cost))
+}
+
+/// By what kind of cost it is: a slow device, or what one rank does that the others wait for.
+fn by_kind(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize> {
+    let plays = |finding: &Finding, role: Role| rules::CATALOGUE.plays(finding.rule, role);
+    let largest = |pick: &dyn Fn(&Finding) -> bool| {
+        let found = findings.iter().enumerate().filter(|(_, f)| pick(f));
+        found.max_by(|a, b| a.1.size().total_cmp(&b.1.size()).then(b.0.cmp(&a.0))).map(|(at, _)| at)
+    };
+    let of_rank = |f: &Finding| f.ranks.contains(&cost.rank);
+    if matches!(cost.kind, Kind::Drift { .. } | Kind::SlowRank { .. }) {
+        return largest(&|f| plays(f, Role::SlowDevice) && of_rank(f));
+    }
+    let alone = |f: &Finding| f.ranks == [cost.rank] && f.layer != Layer::Measurement;
+    let half = |f: &Finding| f.size() >= PROMISES * cost.share();
+    let late = |least: f64| largest(&|f| plays(f, Role::LateRank) && alone(f) && f.size() >= least * cost.share());
+    match cost.kind {
+        Kind::Waiting { .. } => {
+            let of_waits = |f: &Finding| f.layer == Layer::Communication && half(f);
+            late(PROMISES).or_else(|| largest(&|f| alone(f) && half(f))).or_else(|| largest(&of_waits))
+        }
+        Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) if is_of_some(cx, cost) && cost.ranks.len() == 1 => {
+            late(PROMISES / 2.0)
+        }
+        _ => None,
+    }
+}
+
 /// The finding that speaks of most of the same time, and promises as much.
-fn named_by(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize> {
-    let at = *cost.ranks.first()?;
-    let rank = cx.analysis.ranks.get(at)?;
+fn by_time(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
+    let rank = cx.analysis.ranks.get(*cost.ranks.first()?)?;
     let own = selection(rank, cost);
     let size: Ns = own.iter().map(|span| span.len()).sum();
     let same = findings.iter().enumerate().filter_map(|(i, finding)| {
@@ -211,7 +266,8 @@ fn named_by(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usiz
         let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
         (covers && promises).then_some((i, common as f64 / (whole + size - common).max(1) as f64))
     });
-    same.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(i, _)| i)
+    let (at, same) = same.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    Some((at, same >= SAME))
 }
 
 /// The time of the device that a cost selects, disjoint and in order.

@@ -90,14 +90,16 @@ pub struct Competing {
     pub why: Message,
 }
 
-/// Weight of a size without a change among costs: it leads where no change brings a quarter of it.
-const WITHOUT_CHANGE: f64 = 0.25;
+/// Weight of a size without a change among costs: it leads where no change brings a third of it.
+const WITHOUT_CHANGE: f64 = 0.3;
 
 impl Finding {
     /// What it costs, as a share of the step: the cost that it names, or what its change brings.
     pub fn size(&self) -> f64 {
         let share = self.cost as f64 / self.estimate.from.max(1) as f64;
         match self.estimate.method {
+            // Requests have to be read somewhere: that leads only where nothing else does.
+            Method::None if self.layer == Layer::Runtime => share / 100.0,
             Method::None => WITHOUT_CHANGE * share,
             _ => share.max(self.estimate.mid_gain_share()),
         }

@@ -210,10 +210,13 @@ impl Ledger<'_, '_> {
         if !on_host.is_empty() {
             self.nests.segments(track, on_host, &speaks, &mut segments);
         }
-        let kind = match chain {
-            Some(_) => Kind::Chain,
-            None => self.turnaround(track, &segments, on_host.start).map_or(Kind::Host, Kind::Turnaround),
+        // Whoever comes back from a synchronization is no part of a chain, however short the way.
+        let kind = match self.turnaround(track, &segments, on_host.start) {
+            Some(sync) => Kind::Turnaround(sync),
+            None if chain.is_some() => Kind::Chain,
+            None => Kind::Host,
         };
+        let chain = chain.filter(|_| kind == Kind::Chain);
         for segment in &segments {
             let path = self.path(track, segment);
             if let Some(name) = chain {

@@ -96,7 +96,7 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Vec<Class
 
 fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap: Ns) -> Option<Cost> {
     let own: Ns = works.iter().map(|work| work.own).sum();
-    let kernel = longest(works.iter().copied())?;
+    let kernel = *names(works.iter().copied()).first()?;
     let kind = match class {
         [Class::Unpacking] => Kind::Unpacking(kernel),
         [Class::OnCpu] => Kind::OnCpu(kernel),
@@ -106,8 +106,7 @@ fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap:
             let mut ops: Vec<(CanonicalOp, Ns)> = times.into_iter().collect();
             ops.sort_by_key(|(op, ns)| (std::cmp::Reverse(*ns), *op));
             let ops: Vec<CanonicalOp> = ops.into_iter().map(|(op, _)| op).collect();
-            let of = |op: &CanonicalOp| longest(works.iter().copied().filter(|work| work.op == *op));
-            let kernels = ops.iter().filter_map(of).collect();
+            let kernels = names(works.iter().copied());
             Kind::Class { ops, kernels }
         }
     };
@@ -115,15 +114,20 @@ fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap:
     let gone = Edit::Remove(works.iter().map(|work| work.at).collect());
     let edits = vec![Edit::Resize(fewer), Edit::Hoped(Box::new(gone))];
     // Against runs repeated without the fault the class total was right within a tenth, with the launches that served it.
-    let bounds = (total * 85 / 100, own + own / 20 + works.len() as Ns * gap);
+    let bounds = (total * 85 / 100, own + own / 10 + works.len() as Ns * gap);
     Some(counted.of_work(kind, Layer::Operator, works.iter().copied(), (total, bounds), edits))
 }
 
-/// The kernel with the most time.
-fn longest<'w>(works: impl Iterator<Item = &'w Work>) -> Option<StringId> {
+/// Kernels that are named, at most.
+const NAMED: usize = 6;
+
+/// The kernels with the most time.
+fn names<'w>(works: impl Iterator<Item = &'w Work>) -> Vec<StringId> {
     let mut names: BTreeMap<StringId, Ns> = BTreeMap::new();
     works.for_each(|work| *names.entry(work.name).or_default() += work.own);
-    names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name))).map(|(name, _)| name)
+    let mut names: Vec<(StringId, Ns)> = names.into_iter().collect();
+    names.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    names.into_iter().take(NAMED).map(|(name, _)| name).collect()
 }
 
 /// Mean of the short gaps before the operations of a rank: what launching one more costs.

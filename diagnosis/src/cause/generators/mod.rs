@@ -7,10 +7,12 @@
 mod class;
 mod collective;
 mod copies;
+mod experts;
 mod floor;
 mod owner;
 mod padding;
 mod position;
+mod prompts;
 
 use model::Ns;
 
@@ -32,6 +34,8 @@ pub const REGISTRY: &[Generator] = &[
     floor::generate,
     position::generate,
     padding::generate,
+    experts::generate,
+    prompts::generate,
 ];
 
 /// Parts of names by which a kernel multiplies matrices, whatever else it is fused with.
@@ -41,6 +45,8 @@ const GEMM: [&str; 10] = ["gemm", "_mm_", "bmm", "addmm", "matmul", "cijk", "nvj
 fn is_gemm(work: &Work, name: &str) -> bool {
     let named = || {
         let name = name.to_ascii_lowercase();
+        // Ascend names the operator first and the kernel, which may be another one, last.
+        let name = if name.starts_with("aclnn") { name.rsplit('_').next().unwrap_or("") } else { name.as_str() };
         GEMM.iter().any(|part| name.contains(part)) || name.ends_with("_mm") || name.starts_with("convolution")
     };
     work.is_kernel() && (work.op.class() == OpClass::Matrix || named())

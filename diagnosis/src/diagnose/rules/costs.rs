@@ -1,4 +1,4 @@
-//! CO-01 to CO-12: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
+//! CO-01 to CO-13: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
 //! ([`crate::cause`]); here stands what each kind is.
 
 use crate::{
@@ -161,8 +161,16 @@ static EXPOSED: Doc = doc(
     SHRINKS,
 );
 
+static PROMPTS: Doc = doc(
+    "CO-13",
+    Layer::Runtime,
+    Text::new("Prompts in decode steps", "解码步中的 prompt"),
+    Text::new("What reading prompts adds to the steps that also decode: a size, without a change that is known to remove it.", "读取 prompt 使同时解码的步增加的时间：只给出大小，没有已知的消除办法。"),
+    SHRINKS,
+);
+
 /// Every kind, in order.
-pub static ALL: [Generated; 12] = [
+pub static ALL: [Generated; 13] = [
     Generated(&OWNER),
     Generated(&TURNAROUND),
     Generated(&CHAIN),
@@ -175,4 +183,5 @@ pub static ALL: [Generated; 12] = [
     Generated(&WAITING),
     Generated(&PADDING),
     Generated(&EXPOSED),
+    Generated(&PROMPTS),
 ];

@@ -172,6 +172,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &costs::ALL[9],
     &costs::ALL[10],
     &costs::ALL[11],
+    &costs::ALL[12],
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp06_clock_drift::ClockDrift,

@@ -8,7 +8,7 @@ use super::{change, demand, reading};
 use crate::{
     analysis::{self, Bucket, Class, Confidence, Edit, Layer, Rank, Scheduler, Step, equal_work, idle::Gap},
     diagnose::{
-        Competing, Evidence, Finding, Intervention, Trigger,
+        Competing, Estimate, Evidence, Finding, Intervention, Severity, Trigger,
         relations::{Advice, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
@@ -124,6 +124,12 @@ impl Rule for Jitter {
             let change = Intervention { removes, layer, edits: steadied(rank, class, jitter) };
             let mut finding = cx.finding(&DOC, rank, class, claim, trigger, change);
             finding.layer = layer;
+            // An empty queue of requests is no fault of the stack: a fact without a gain.
+            if reading::is_host(cx.analysis, worst, "await_request") {
+                finding.estimate = Estimate::none(finding.estimate.from);
+                finding.severity = Severity::Info;
+                finding.changes.clear();
+            }
             if class.steady < MANY {
                 finding.confidence = finding.confidence.min(Confidence::Medium);
             }
