@@ -114,6 +114,8 @@ pub enum Kind {
         /// Part of all waiting that is for it.
         part: f64,
     },
+    /// Stages of a pipeline wait for one of them: partly the nature of a pipeline, so it is told only where a rule knows more.
+    Bubble,
     /// Rows that are computed and not needed.
     Padding {
         /// Rows computed.
@@ -209,7 +211,7 @@ impl Cost {
 
     /// Whether it is a size without a change that would remove it.
     pub fn is_size(&self) -> bool {
-        matches!(self.kind, Kind::Exposed { .. } | Kind::Prompts { .. })
+        matches!(self.kind, Kind::Exposed { .. } | Kind::Prompts { .. } | Kind::Bubble)
     }
 
     /// Its size, ns per counted step.

@@ -164,6 +164,13 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             ("CO-10", Message::new(SAYS, [("part", Value::Share(*part)), ("rank", rank(cost))]))
         }
+        Kind::Bubble => {
+            const SAYS: Text = Text::new(
+                "the other stages of the pipeline wait for the stage of rank {rank}",
+                "流水线的其他阶段在等待 rank {rank} 所在阶段（气泡）",
+            );
+            ("CO-10", Message::new(SAYS, [("rank", rank(cost))]))
+        }
         Kind::Padding { rows, needed } => {
             const SAYS: Text = Text::new(
                 "the kernels compute {rows} rows for {needed} that are needed: the rest is padding of the replayed graph",

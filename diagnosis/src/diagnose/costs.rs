@@ -35,6 +35,8 @@ pub const STATED: f64 = 0.05;
 const RANKS: Ns = 80;
 /// The most that is promised above what is sure where the replay reaches less, in percent.
 const OVER: Ns = 125;
+/// The most that is promised above what is sure where the ledger bounds less, in percent.
+const BEYOND: Ns = 150;
 
 /// A cost with the step that its change leaves.
 pub struct Priced {
@@ -72,15 +74,15 @@ fn combined(ledger: Estimate, replay: Estimate, ranks: bool) -> Estimate {
     if replay.method != Method::Replay {
         return ledger;
     }
-    let gain = |to: Ns| ledger.from - to;
-    let (sure, most) = (gain(ledger.to_high), gain(ledger.to_low));
-    let (cautious, hopeful) = (gain(replay.to_high), gain(replay.to_low));
+    let gain = |of: &Estimate| (of.from - of.to_high, of.from - of.to_low);
+    let ((sure, most), (cautious, hopeful)) = (gain(&ledger), gain(&replay));
     let (least, most) = match hopeful < sure && ranks {
         true => (cautious.max(hopeful * RANKS / 100), hopeful),
         // Of the ledger's upper end, which is all of the host's idle time, only what the replay reaches.
-        false => (sure, hopeful.max(most.min(sure * OVER / 100))),
+        false => (sure, hopeful.min(most.max(sure * BEYOND / 100)).max(most.min(sure * OVER / 100))),
     };
-    Estimate { to_low: ledger.from - most, to_high: ledger.from - least.min(most), ..replay }
+    let most = most.clamp(0, replay.from);
+    Estimate { to_low: replay.from - most, to_high: replay.from - least.clamp(0, most), ..replay }
 }
 
 /// Whether only some of the ranks that work together have a cost.
@@ -194,7 +196,7 @@ pub fn name(cx: &Context<'_>, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
     for Priced { cost, finding } in costs.into_iter().chain(waiting) {
         match namer(cx, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
             Some((named, same)) => named.take(finding, same),
-            None if cost.share() >= STATED => findings.push(finding),
+            None if cost.share() >= STATED && cost.kind != Kind::Bubble => findings.push(finding),
             None => {}
         }
     }
@@ -234,6 +236,9 @@ fn by_kind(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize
     let of_rank = |f: &Finding| f.ranks.contains(&cost.rank);
     if matches!(cost.kind, Kind::Drift { .. } | Kind::SlowRank { .. }) {
         return largest(&|f| plays(f, Role::SlowDevice) && of_rank(f));
+    }
+    if cost.kind == Kind::Bubble {
+        return largest(&|f| plays(f, Role::UnevenStages));
     }
     let alone = |f: &Finding| f.ranks == [cost.rank] && f.layer != Layer::Measurement;
     let half = |f: &Finding| f.size() >= PROMISES * cost.share();

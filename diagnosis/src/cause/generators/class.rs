@@ -22,7 +22,7 @@ const LARGEST: f64 = 0.75;
 const SMALL_GAP: Ns = 8_000;
 
 /// Classes that a fused run does not have, or has within other kernels.
-const REMOVABLE: [CanonicalOp; 9] = [
+const REMOVABLE: [CanonicalOp; 8] = [
     CanonicalOp::Format,
     CanonicalOp::Elementwise,
     CanonicalOp::Index,
@@ -30,17 +30,15 @@ const REMOVABLE: [CanonicalOp; 9] = [
     CanonicalOp::Reduce,
     CanonicalOp::Sample,
     CanonicalOp::Fill,
-    CanonicalOp::Norm,
     CanonicalOp::Quant,
 ];
 /// Classes of one unfused composition.
-const COMPOSED: [CanonicalOp; 6] = [
+const COMPOSED: [CanonicalOp; 5] = [
     CanonicalOp::Elementwise,
     CanonicalOp::Softmax,
     CanonicalOp::Reduce,
     CanonicalOp::Index,
     CanonicalOp::Format,
-    CanonicalOp::Norm,
 ];
 
 /// What a class is compared by across ranks.

@@ -154,35 +154,53 @@ fn work_of<'p>(population: &'p Population<'_>, rank: usize, op: u32) -> Option<&
     counted.work.get(at)
 }
 
-/// Waiting of the others for one rank.
-fn waiting(population: &Population<'_>) -> Option<Cost> {
+/// Waiting of the others for one rank, and of the stages of a pipeline for each other.
+fn waiting(population: &Population<'_>) -> Vec<Cost> {
     let job = &population.analysis.job;
-    let mut late: BTreeMap<usize, Ns> = BTreeMap::new();
-    let pair = |instance: usize| {
-        let group = job.instances.get(instance).and_then(|instance| job.groups.get(instance.group));
-        group.is_some_and(|group| group.is_pair)
-    };
-    // That a stage waits for the one before it lies in the nature of a pipeline.
-    for wait in job.waits.iter().filter(|wait| !pair(wait.instance)) {
-        if work_of(population, wait.rank, wait.op).is_some() {
-            *late.entry(wait.late).or_default() += wait.exposed;
+    // Exposed waiting by late rank and waiting one, in collectives and in pairs of stages.
+    let mut late: [BTreeMap<usize, BTreeMap<usize, Ns>>; 2] = Default::default();
+    for wait in &job.waits {
+        let group = job.instances.get(wait.instance).and_then(|instance| job.groups.get(instance.group));
+        let pair = usize::from(group.is_some_and(|group| group.is_pair));
+        let Some(work) = work_of(population, wait.rank, wait.op) else { continue };
+        if let Some(late) = late.get_mut(pair) {
+            *late.entry(wait.late).or_default().entry(wait.rank).or_default() += wait.exposed.min(work.own);
         }
     }
-    let all: Ns = late.values().sum();
-    let (culprit, ns) = late.into_iter().max_by_key(|(rank, ns)| (*ns, std::cmp::Reverse(*rank)))?;
+    let [collectives, pairs] = late;
+    let own: BTreeMap<usize, Ns> = population.ranks.iter().map(|counted| (counted.at, waits(counted))).collect();
+    let culprit = of_one(population, collectives, &own, |part| Kind::Waiting { part });
+    culprit.into_iter().chain(of_one(population, pairs, &own, |_| Kind::Bubble)).collect()
+}
+
+/// Waiting of a rank in its collectives, ns.
+fn waits(counted: &Counted<'_>) -> Ns {
+    let ops = counted.work.iter().filter(|work| work.kind == OpKind::Comm);
+    ops.filter_map(|work| counted.rank.exclusive.get(work.at as usize)).map(|own| own.waiting).sum()
+}
+
+/// The rank that most of the waiting is for, unless it waits as long itself: then all of them wait for one that was not captured.
+fn of_one(
+    population: &Population<'_>,
+    late: BTreeMap<usize, BTreeMap<usize, Ns>>,
+    own: &BTreeMap<usize, Ns>,
+    kind: impl Fn(f64) -> Kind,
+) -> Option<Cost> {
+    let sums = late.iter().map(|(rank, waiting)| (*rank, waiting.values().sum::<Ns>()));
+    let all: Ns = sums.clone().map(|(_, ns)| ns).sum();
+    let (culprit, ns) = sums.max_by_key(|(rank, ns)| (*ns, std::cmp::Reverse(*rank)))?;
     let counted = population.ranks.iter().find(|counted| counted.at == culprit)?;
     let part = ns as f64 / all.max(1) as f64;
-    let mean = ns / population.ranks.len().saturating_sub(1).max(1) as Ns;
-    if counted.share(mean) < LEAST.2 || part <= CULPRIT {
+    let mean = ns / late.get(&culprit).map_or(1, BTreeMap::len).max(1) as Ns;
+    let absent = own.get(&culprit).is_some_and(|own| own * 2 >= mean);
+    let kind = kind(part);
+    if counted.share(mean) < LEAST.2 || part <= CULPRIT || absent && kind != Kind::Bubble {
         return None;
     }
-    let mut ops: Vec<u32> = Vec::new();
-    for instance in job.instances.iter() {
-        ops.extend(instance.members.iter().filter(|member| member.rank == culprit).map(|member| member.op));
-    }
+    let members = population.analysis.job.instances.iter().flat_map(|instance| &instance.members);
+    let mut ops: Vec<u32> = members.filter(|member| member.rank == culprit).map(|member| member.op).collect();
     ops.sort_unstable();
     let works = ops.iter().filter_map(|op| work_of(population, culprit, *op));
-    let kind = Kind::Waiting { part };
     Some(counted.of_work(kind, Layer::Communication, works, (mean, (mean * 7 / 10, mean * 11 / 10)), Vec::new()))
 }
 
