@@ -140,8 +140,17 @@ pub fn is_cast(name: &str) -> bool {
         || inductor_cast(name)
         || name.contains("OpWithCastTensor") // MIOpen's tensor casts
         || typed.iter().any(|t| name.contains(t))
-        || (!name.contains(['<', '('])
-            && name.split(['_', '/', '-']).any(|word| word == "Cast" || word == "CastAiCore"))
+        || !name.contains(['<', '(']) && spelled_cast(name)
+}
+
+/// Whether the words of a plain name say that it casts: `Cast`, `cast_f16_f32`, `convert_fp32_bf16`. Whoever multiplies besides, or
+/// casts on the way, does more.
+fn spelled_cast(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let words = || lower.split(['_', '/', '-', '.', ':']);
+    let typed = words().filter(|word| bytes_of(word).is_some() || format_of(word).is_some()).count();
+    let casts = words().any(|word| word == "cast" || word == "castaicore");
+    casts || typed >= 2 && words().any(|word| word == "convert")
 }
 
 /// Whether a copy by `gpu_kernel_impl` only changes strides. Before PyTorch 2.0 that did so itself: two elements a thread, or four

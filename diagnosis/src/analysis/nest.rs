@@ -173,13 +173,13 @@ impl<'a> Nests<'a> {
             while let Some(top) = open.last().copied().filter(|top| lane.end(*top) <= until) {
                 let end = lane.end(top);
                 if end > cursor {
-                    out.push(own(lane, Some(top), Span::new(cursor, end), before, None));
+                    out.push(own(lane, speaks, Some(top), Span::new(cursor, end), (before, None)));
                     cursor = end;
                 }
                 before = open.pop();
             }
             if until > cursor {
-                out.push(own(lane, open.last().copied(), Span::new(cursor, until), before, next));
+                out.push(own(lane, speaks, open.last().copied(), Span::new(cursor, until), (before, next)));
                 cursor = until;
             }
             let Some(row) = next else { break };
@@ -189,9 +189,21 @@ impl<'a> Nests<'a> {
     }
 }
 
-/// A stretch that the record `row` has to itself.
-fn own(lane: &Columns, row: Option<usize>, span: Span, before: Option<usize>, next: Option<usize>) -> Segment {
-    let encloses = |row: usize| lane.start.get(row + 1).is_some_and(|start| *start < lane.end(row));
+/// Rows that are looked at behind a record for one inside it; what speaks lies near.
+const INSIDE: usize = 64;
+
+/// A stretch that the record `row` has to itself, between two others.
+fn own(
+    lane: &Columns,
+    speaks: &dyn Fn(Category) -> bool,
+    row: Option<usize>,
+    span: Span,
+    (before, next): (Option<usize>, Option<usize>),
+) -> Segment {
+    let encloses = |row: usize| {
+        let inside = (row + 1..lane.len()).take(INSIDE).take_while(|inner| lane.start[*inner] < lane.end(row));
+        inside.into_iter().any(|inner| speaks(lane.category[inner]))
+    };
     let leaf = row.is_some_and(|row| !encloses(row));
     let (before, next) = if leaf { (None, None) } else { (before, next) };
     Segment { span, row, leaf, before, next }

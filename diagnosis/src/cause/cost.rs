@@ -183,6 +183,8 @@ pub struct Cost {
     pub count: usize,
     /// The longest of them, ns.
     pub longest: Ns,
+    /// The two that follow it, ns.
+    pub next: Vec<Ns>,
     /// The device's idle time that it selects on that rank, in order.
     pub idle: Vec<Span>,
     /// The device operations that it selects on that rank.
@@ -207,6 +209,11 @@ impl Cost {
     /// other share the gain.
     pub fn is_of_one_rank(&self) -> bool {
         self.layer != Layer::Communication
+    }
+
+    /// Whether it is idle time that the host explains.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_))
     }
 
     /// Whether it is a size without a change that would remove it.

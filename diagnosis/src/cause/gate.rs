@@ -35,15 +35,22 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
         return None;
     }
     let mut population = Population::of(trace, analysis);
-    population.ranks.retain(|rank| rank.steps.len() >= STEPS || rank.work.len() >= OPERATIONS);
+    population.ranks.retain(|rank| !rank.work.is_empty());
     (!population.ranks.is_empty()).then_some(population)
 }
 
 /// A cost that may be told of this capture.
-pub fn allow(population: &Population<'_>, cost: Cost) -> Option<Gated> {
+pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
     let integrity = &population.analysis.integrity;
     let rests_on_gaps = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes);
     // Where device rows or their launches are lost, a gap may hold work.
     let allowed = !(rests_on_gaps && (integrity.is_broken() || integrity.is_folded()));
-    (allowed && cost.share() >= LEAST).then_some(Gated(cost))
+    // Too few steps and operations tell no cause; what was copied at which rate is a fact all the same.
+    let enough = |rank: &super::population::Counted<'_>| rank.steps.len() >= STEPS || rank.work.len() >= OPERATIONS;
+    let few = !population.ranks.iter().any(enough);
+    if few {
+        cost.inherent = true;
+    }
+    let tells = !few || matches!(cost.kind, Kind::Copies { .. });
+    (allowed && tells && cost.share() >= LEAST).then_some(Gated(cost))
 }

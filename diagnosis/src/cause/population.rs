@@ -59,6 +59,7 @@ impl<'a> Counted<'a> {
             steps: self.steps.len(),
             count: ops.len(),
             longest,
+            next: Vec::new(),
             idle: Vec::new(),
             ops,
             edits: edits.into_iter().map(|edit| (self.at, edit)).collect(),

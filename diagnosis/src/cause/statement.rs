@@ -2,7 +2,7 @@
 
 use model::{Ns, StringId, Trace};
 
-use super::{Cost, Kind, Site};
+use super::{Cost, Kind, Occurs, Site};
 use crate::{
     analysis::{CopyDir, owners},
     i18n::{Message, Text, Value},
@@ -28,7 +28,7 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
     let kernel = |name: &StringId| Value::Kernel(trace.strings.get(*name).to_owned());
     let raw = |name: &StringId| Value::Raw(owners::short(trace.strings.get(*name)));
     let count = ("count", Value::Count(cost.count as u64));
-    let longest = ("longest", Value::Ns(cost.longest));
+    let longest = ("longest", longest(cost));
     match &cost.kind {
         Kind::Owner(site) => {
             const SAYS: Text = Text::new(
@@ -212,6 +212,17 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             ("CO-12", Message::new(SAYS, [("kernel", kernel(name)), count]))
         }
+    }
+}
+
+/// The longest instance; of what happens once or twice each of them.
+fn longest(cost: &Cost) -> Value {
+    const BOTH: Text = Text::new("{a} and {b}", "{a} 与 {b}");
+    match (cost.occurs, cost.next.first()) {
+        (Occurs::Once, Some(next)) => {
+            Message::new(BOTH, [("a", Value::Ns(cost.longest)), ("b", Value::Ns(*next))]).within()
+        }
+        _ => Value::Ns(cost.longest),
     }
 }
 

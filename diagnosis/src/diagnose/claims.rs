@@ -99,7 +99,8 @@ fn claim(rank: &Rank, edit: &Edit, out: &mut Vec<Span>) {
     }
 }
 
-/// The most that the changes of a finding could take away from one of `steps` steps, ns; `None` where only a bound is known.
+/// The most that the changes of a finding could take away from one of `steps` steps, ns; `None` where only a bound is known. Where no
+/// launch is linked, nothing goes along with an operation.
 pub fn most(rank: &Rank, steps: Ns, finding: &Finding) -> Option<Ns> {
     let edits: Vec<&Edit> = finding.changes.iter().flat_map(|(_, change)| &change.edits).collect();
     if edits.is_empty() {
@@ -130,8 +131,9 @@ fn taken(rank: &Rank, launching: &[Ns], edit: &Edit) -> Ns {
         let call = rank.timeline.ops.get(*op as usize).and_then(|op| op.call);
         call.and_then(|call| launching.get(call as usize)).copied().unwrap_or(0)
     };
+    let linked = rank.timeline.unlinked < rank.timeline.ops.len() as u64;
     // A longer pause is not that of a launch.
-    let own = |one: &u32| idle(one).min(BETWEEN_LAUNCHES).max(launch(one));
+    let own = |one: &u32| if linked { idle(one).min(BETWEEN_LAUNCHES).max(launch(one)) } else { 0 };
     let gone = |ops: &[u32]| ops.iter().map(|one| op(one) + own(one)).sum::<Ns>();
     match edit {
         Edit::Remove(ops) | Edit::Aside(ops) => gone(ops),

@@ -5,13 +5,13 @@ use model::{Ns, Span};
 use rayon::prelude::*;
 
 use super::{
+    catalogue::Catalogue,
     claims,
     estimate::{Estimate, Intervention, Method},
     finding::{Evidence, Finding, Over, Severity, Trigger},
     gain::Gains,
     relations::Role,
     rule::Context,
-    rules,
     signals::reading::{MOST_ROWS, merged, overlap},
 };
 use crate::{
@@ -45,16 +45,16 @@ pub struct Priced {
 }
 
 /// Prices every cost by the replay, over the steps that it was counted over.
-pub fn price(cx: &Context<'_>, gains: &Gains<'_>, costs: Vec<Gated>) -> Vec<Priced> {
-    costs.into_par_iter().filter_map(|cost| priced(cx, gains, cost)).collect()
+pub fn price(cx: &Context<'_>, rules: Catalogue, gains: &Gains<'_>, costs: Vec<Gated>) -> Vec<Priced> {
+    costs.into_par_iter().filter_map(|cost| priced(cx, rules, gains, cost)).collect()
 }
 
-fn priced(cx: &Context<'_>, gains: &Gains<'_>, cost: Gated) -> Option<Priced> {
-    let mut finding = drafted(cx, &cost)?;
+fn priced(cx: &Context<'_>, rules: Catalogue, gains: &Gains<'_>, cost: Gated) -> Option<Priced> {
+    let mut finding = drafted(cx, rules, &cost)?;
     let ledger = finding.estimate;
     if ledger.method != Method::None {
         gains.price(&mut finding);
-        finding.estimate = combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank());
+        finding.estimate = combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank(), cost.is_idle());
     }
     finding.severity = severity(&cost, &finding.estimate);
     if std::env::var_os("STRATO_COSTS").is_some() {
@@ -70,7 +70,7 @@ fn priced(cx: &Context<'_>, gains: &Gains<'_>, cost: Gated) -> Option<Priced> {
 
 /// What the ledger bounds and the replay say together. The ledger measures the cost; the replay knows what follows from it: less where
 /// ranks wait for each other anyway, more where the host gets ahead.
-fn combined(ledger: Estimate, replay: Estimate, ranks: bool) -> Estimate {
+fn combined(ledger: Estimate, replay: Estimate, ranks: bool, of_host: bool) -> Estimate {
     if replay.method != Method::Replay {
         return ledger;
     }
@@ -78,8 +78,9 @@ fn combined(ledger: Estimate, replay: Estimate, ranks: bool) -> Estimate {
     let ((sure, most), (cautious, hopeful)) = (gain(&ledger), gain(&replay));
     let (least, most) = match hopeful < sure && ranks {
         true => (cautious.max(hopeful * RANKS / 100), hopeful),
-        // Of the ledger's upper end, which is all of the host's idle time, only what the replay reaches.
-        false => (sure, hopeful.min(most.max(sure * BEYOND / 100)).max(most.min(sure * OVER / 100))),
+        // The ledger's upper end of an owner is all of the host's idle time: of that only what the replay reaches.
+        false if of_host => (sure, hopeful.min(most.max(sure * BEYOND / 100)).max(most.min(sure * OVER / 100))),
+        false => (sure, most),
     };
     let most = most.clamp(0, replay.from);
     Estimate { to_low: replay.from - most, to_high: replay.from - least.clamp(0, most), ..replay }
@@ -91,7 +92,7 @@ fn is_of_some(cx: &Context<'_>, cost: &Gated) -> bool {
 }
 
 /// The finding that states a cost in generated words, with the bounds that the ledger gives.
-fn drafted(cx: &Context<'_>, cost: &Gated) -> Option<Finding> {
+fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> {
     let at = *cost.ranks.first()?;
     let rank = cx.analysis.ranks.get(at)?;
     let class = rank.main_class()?;
@@ -103,7 +104,7 @@ fn drafted(cx: &Context<'_>, cost: &Gated) -> Option<Finding> {
         _ => Estimate { from: mean, to_low: (mean - most).max(0), to_high: (mean - least).clamp(0, mean), method: Method::Bound },
     };
     let (id, claim) = statement::of(cx.trace, cost, mean);
-    let doc = rules::find(id)?.doc();
+    let doc = rules.doc(id)?;
     let changes = cost.ranks.iter().map(|at| {
         let edits = cost.edits.iter().filter(|(of, _)| of == at).map(|(_, edit)| edit.clone()).collect();
         let number = cx.analysis.ranks.get(*at).map_or(rank.rank, |rank| rank.rank);
@@ -189,12 +190,12 @@ fn rows(cx: &Context<'_>, cost: &Gated) -> Vec<model::SliceId> {
 
 /// Gives every cost to the finding that speaks of the same time; a cost that none speaks of becomes a finding of its own. The largest
 /// cost that a finding names gives it its size, and where both speak of the same time its change and its gain.
-pub fn name(cx: &Context<'_>, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
+pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
     // What a late rank does explains the waiting for it: that comes last.
     let (waiting, costs): (Vec<Priced>, Vec<Priced>) =
         costs.into_iter().partition(|priced| matches!(priced.cost.kind, Kind::Waiting { .. }));
     for Priced { cost, finding } in costs.into_iter().chain(waiting) {
-        match namer(cx, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
+        match namer(cx, rules, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
             Some((named, same)) => named.take(finding, same),
             None if cost.share() >= STATED && cost.kind != Kind::Bubble => findings.push(finding),
             None => {}
@@ -203,17 +204,33 @@ pub fn name(cx: &Context<'_>, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
 }
 
 impl Finding {
-    /// Takes the size of a cost that it names, and its change and gain where the cost is the larger part of what it speaks of.
+    /// Takes the size of a cost that it names, and its change and gain where both speak of the same time.
     fn take(&mut self, of: Self, same: bool) {
+        // What was selected, where and how much, in generated words.
+        self.evidence.insert(0, Evidence { what: of.claim.clone(), value: Value::Ns(of.cost), rows: Vec::new() });
+        if same {
+            self.take_price(&of);
+        } else {
+            self.cost = self.cost.max(of.cost);
+        }
+    }
+
+    /// Takes the size of a larger cost, and its change and gain where it is the larger part of what this finding speaks of. A replayed
+    /// remedy keeps its own interval where that brings at least as much, or leaves open all that the cost's does.
+    pub(super) fn take_price(&mut self, of: &Self) {
         if self.cost >= of.cost {
             return;
         }
-        let larger = of.cost as f64 >= LARGER * self.estimate.mid_gain_share() * self.estimate.from as f64;
-        if same && larger && of.estimate.method != Method::None {
-            let Self { estimate, changes, limits, .. } = of;
-            (self.estimate, self.limits, self.over) = (estimate, limits, Over::Workload);
-            if changes.iter().any(|(_, change)| !change.edits.is_empty()) {
-                self.changes = changes;
+        let (own, other) = (&self.estimate, &of.estimate);
+        let larger = of.cost as f64 >= LARGER * own.mid_gain_share() * own.from as f64;
+        let (least, most) = (own.least_gain_share(), own.max_gain_share());
+        let as_much = own.mid_gain_share() >= other.mid_gain_share() && least <= other.max_gain_share();
+        let open = least <= other.least_gain_share() && most >= other.max_gain_share();
+        let keeps = own.method == Method::Replay && (as_much || open);
+        if larger && !keeps && other.method != Method::None {
+            (self.estimate, self.limits, self.over) = (*other, of.limits, of.over);
+            if of.changes.iter().any(|(_, change)| !change.edits.is_empty()) {
+                self.changes.clone_from(&of.changes);
             }
         }
         self.cost = of.cost;
@@ -222,28 +239,33 @@ impl Finding {
 }
 
 /// The finding that names a cost, and whether both speak of the same time.
-fn namer(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
-    by_kind(cx, findings, cost).map(|at| (at, true)).or_else(|| by_time(cx, findings, cost))
+fn namer(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
+    by_kind(cx, rules, findings, cost).or_else(|| by_time(cx, rules, findings, cost))
 }
 
 /// By what kind of cost it is: a slow device, or what one rank does that the others wait for.
-fn by_kind(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize> {
-    let plays = |finding: &Finding, role: Role| rules::CATALOGUE.plays(finding.rule, role);
+fn by_kind(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
+    let plays = |finding: &Finding, role: Role| rules.plays(finding.rule, role);
     let largest = |pick: &dyn Fn(&Finding) -> bool| {
         let found = findings.iter().enumerate().filter(|(_, f)| pick(f));
         found.max_by(|a, b| a.1.size().total_cmp(&b.1.size()).then(b.0.cmp(&a.0))).map(|(at, _)| at)
     };
     let of_rank = |f: &Finding| f.ranks.contains(&cost.rank);
     if matches!(cost.kind, Kind::Drift { .. } | Kind::SlowRank { .. }) {
-        return largest(&|f| plays(f, Role::SlowDevice) && of_rank(f));
+        return largest(&|f| plays(f, Role::SlowDevice) && of_rank(f)).map(|at| (at, true));
     }
     if cost.kind == Kind::Bubble {
-        return largest(&|f| plays(f, Role::UnevenStages));
+        return largest(&|f| plays(f, Role::UnevenStages)).map(|at| (at, true));
+    }
+    let pauses = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. });
+    if let Some(at) = largest(&|f| pauses && plays(f, Role::LoadLimited) && f.trigger.value >= PROMISES * cost.share()) {
+        // What nobody asked for cannot be gained.
+        return Some((at, false));
     }
     let alone = |f: &Finding| f.ranks == [cost.rank] && f.layer != Layer::Measurement;
     let half = |f: &Finding| f.size() >= PROMISES * cost.share();
     let late = |least: f64| largest(&|f| plays(f, Role::LateRank) && alone(f) && f.size() >= least * cost.share());
-    match cost.kind {
+    let found = match cost.kind {
         Kind::Waiting { .. } => {
             let of_waits = |f: &Finding| f.layer == Layer::Communication && half(f);
             late(PROMISES).or_else(|| largest(&|f| alone(f) && half(f))).or_else(|| largest(&of_waits))
@@ -252,11 +274,12 @@ fn by_kind(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<usize
             late(PROMISES / 2.0)
         }
         _ => None,
-    }
+    };
+    found.map(|at| (at, true))
 }
 
 /// The finding that speaks of most of the same time, and promises as much.
-fn by_time(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
+fn by_time(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gated) -> Option<(usize, bool)> {
     let rank = cx.analysis.ranks.get(*cost.ranks.first()?)?;
     let own = selection(rank, cost);
     let size: Ns = own.iter().map(|span| span.len()).sum();
@@ -269,9 +292,12 @@ fn by_time(cx: &Context<'_>, findings: &[Finding], cost: &Gated) -> Option<(usiz
         let whole: Ns = claimed.iter().map(|span| span.len()).sum();
         let covers = common as f64 >= NAMES * size as f64;
         let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
-        (covers && promises).then_some((i, common as f64 / (whole + size - common).max(1) as f64))
+        let same = common as f64 / (whole + size - common).max(1) as f64;
+        // That the host is late between steps says less than what it does there.
+        let closer = same >= SAME && !rules.plays(finding.rule, Role::BetweenSteps);
+        (covers && promises).then_some((i, closer, same))
     });
-    let (at, same) = same.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    let (at, _, same) = same.max_by(|a, b| a.1.cmp(&b.1).then(a.2.total_cmp(&b.2)).then(b.0.cmp(&a.0)))?;
     Some((at, same >= SAME))
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{EvidenceClass, Ns};
+use model::Ns;
 use rayon::prelude::*;
 
 use super::{
@@ -231,8 +231,7 @@ impl<'a> Gains<'a> {
             let most = |(i, rank, class)| Some((i, claims::most(rank, finding.over.mean(rank, class).1, finding)?));
             places.filter_map(most).collect::<Vec<_>>()
         };
-        let linked = self.analysis.evidence.has(EvidenceClass::Correlation);
-        let most = if linked { self.one_after_another(launched()) } else { 0 };
+        let most = self.one_after_another(launched());
         let most = most.max(self.removed(finding)).min(estimate.from);
         let at_best = Estimate::gaining(estimate.from, (most, most), Method::Replay);
         let (to_low, to_high) = (estimate.from - most, at_best.to_high);

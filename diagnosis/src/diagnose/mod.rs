@@ -129,8 +129,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let gains = gain::Gains::new(analysis, rules::CATALOGUE);
     let mut findings = gain::merged(findings, analysis);
     abstained.extend(gains.estimate(&mut findings));
-    let priced = costs::price(&cx, &gains, costs::find(&cx));
-    costs::name(&cx, &mut findings, priced);
+    let priced = costs::price(&cx, rules::CATALOGUE, &gains, costs::find(&cx));
+    costs::name(&cx, rules::CATALOGUE, &mut findings, priced);
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::doubt_sums(&cx, &mut findings);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);

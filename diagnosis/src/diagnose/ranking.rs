@@ -166,19 +166,9 @@ fn give_way(findings: &mut Vec<Finding>, rules: Catalogue) {
     }
 }
 
-/// Part of a finding's own gain that the cost it takes over has at least to set its price; that of naming.
-const PRICED: f64 = 0.75;
-
 fn take_over(won: &mut Finding, lost: Finding) {
-    // The cost that the other one named is this one's now, with its price where it is as large as what this one promises.
-    if lost.cost > won.cost {
-        if lost.cost as f64 >= PRICED * won.estimate.mid_gain_share() * won.estimate.from as f64 {
-            let Finding { estimate, changes, over, limits, .. } = lost.clone();
-            (won.estimate, won.changes, won.over, won.limits) = (estimate, changes, over, limits);
-        }
-        won.cost = lost.cost;
-        won.severity = won.severity.max(lost.severity);
-    }
+    // The cost that the other one named is this one's now.
+    won.take_price(&lost);
     won.supersedes.push(lost.rule);
     won.supersedes.extend(&lost.supersedes);
     won.competing.push(Competing {

@@ -182,10 +182,10 @@ impl Ledger<'_, '_> {
             return whole(Kind::Blind);
         };
         let Some((c, call)) = op.call.and_then(|c| Some((c, timeline.calls.get(c as usize)?))) else {
-            if gap.span.len() < UNLINKED {
+            if op.in_graph && gap.span.len() < UNLINKED {
                 return whole(Kind::Node);
             }
-            let Some(track) = self.main else { return whole(Kind::Blind) };
+            let Some(track) = self.main.filter(|_| gap.span.len() >= UNLINKED) else { return whole(Kind::Blind) };
             return self.host(gap, at, track, gap.span.end, None);
         };
         let earlier = (index as usize).checked_sub(1).and_then(|i| timeline.ops.get(i));

@@ -68,8 +68,11 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Vec<Class
     }
     let trains = counted.class.stage == Stage::Train;
     let mut classes: BTreeMap<Class, Vec<&Work>> = BTreeMap::new();
+    let slow = super::floor::slow_kernels(population, counted);
     for work in counted.work.iter().filter(|work| work.is_kernel()) {
-        let class = class_of(work, text(work));
+        // What is far slower per thread than its peers is a cost of its own.
+        let named = |class: &Class| !matches!(class, Class::Of(_)) || !slow.contains(&work.name);
+        let class = class_of(work, text(work)).filter(named);
         // Training in 8 bits quantizes its activations by design.
         let by_design = trains && class == Some(Class::Of(CanonicalOp::Quant));
         if let Some(class) = class.filter(|_| !by_design) {

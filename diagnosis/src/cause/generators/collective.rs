@@ -24,6 +24,8 @@ const KINDS: [(&str, &[&str], Option<Ns>); 6] = [
 ];
 /// The latencies on Ascend, in tenths of those above.
 const ON_ASCEND: Ns = 16;
+/// Median of the transfers of healthy runs, in eighths of the latencies above, at most.
+const HEALTHY: Ns = 19;
 /// Transfers up to so many medians are small ones.
 const SMALL: Ns = 3;
 /// Smallest cost of transfers, of a link and of waiting, as shares of the counted time.
@@ -76,13 +78,21 @@ fn latencies(population: &Population<'_>) -> Vec<Cost> {
             kinds.entry(called).or_insert((usual, Vec::new())).1.push((work, transfer));
         }
         for (called, (usual, works)) in kinds {
-            found.entry(called).or_default().extend(latency(counted, called, usual, works));
+            let alone = population.ranks.len() == 1;
+            found.entry(called).or_default().extend(latency(counted, called, usual, works, alone));
         }
     }
     found.into_values().filter_map(|costs| population.across(costs)).collect()
 }
 
-fn latency(counted: &Counted<'_>, called: &'static str, usual: Ns, works: Vec<(&Work, Ns)>) -> Option<Cost> {
+/// One rank `alone` cannot tell the transfer from waiting for the others.
+fn latency(
+    counted: &Counted<'_>,
+    called: &'static str,
+    usual: Ns,
+    works: Vec<(&Work, Ns)>,
+    alone: bool,
+) -> Option<Cost> {
     let median = super::median(works.iter().map(|(_, ns)| *ns))?;
     let small: Vec<(&Work, Ns)> = works.into_iter().filter(|(_, ns)| *ns < SMALL * median).collect();
     let excess: Ns = small.iter().map(|(_, ns)| (ns - usual).max(0)).sum();
@@ -95,7 +105,13 @@ fn latency(counted: &Counted<'_>, called: &'static str, usual: Ns, works: Vec<(&
     let edits = vec![Edit::Hoped(Box::new(Edit::Transfer(quick)))];
     let kind = Kind::Collective { kernel, called, median, usual };
     let works = small.into_iter().map(|(work, _)| work);
-    Some(counted.of_work(kind, Layer::Communication, works, (excess, (excess * 6 / 10, excess.max(whole.min(excess * 11 / 10)))), edits))
+    let bounds = (excess * 6 / 10, excess.max(whole.min(excess * 11 / 10)));
+    let mut cost = counted.of_work(kind, Layer::Communication, works, (excess, bounds), edits);
+    cost.inherent = alone || median * 8 <= usual * HEALTHY;
+    if alone {
+        cost.bounds.0 = 0;
+    }
+    Some(cost)
 }
 
 fn longest<'w>(works: impl Iterator<Item = &'w Work>) -> Option<StringId> {
@@ -157,14 +173,15 @@ fn work_of<'p>(population: &'p Population<'_>, rank: usize, op: u32) -> Option<&
 /// Waiting of the others for one rank, and of the stages of a pipeline for each other.
 fn waiting(population: &Population<'_>) -> Vec<Cost> {
     let job = &population.analysis.job;
-    // Exposed waiting by late rank and waiting one, in collectives and in pairs of stages.
-    let mut late: [BTreeMap<usize, BTreeMap<usize, Ns>>; 2] = Default::default();
+    // Exposed waits by late rank and collective, in groups and in pairs of stages.
+    let mut late: [BTreeMap<usize, BTreeMap<usize, Vec<Ns>>>; 2] = Default::default();
     for wait in &job.waits {
         let group = job.instances.get(wait.instance).and_then(|instance| job.groups.get(instance.group));
         let pair = usize::from(group.is_some_and(|group| group.is_pair));
         let Some(work) = work_of(population, wait.rank, wait.op) else { continue };
         if let Some(late) = late.get_mut(pair) {
-            *late.entry(wait.late).or_default().entry(wait.rank).or_default() += wait.exposed.min(work.own);
+            let waits = late.entry(wait.late).or_default().entry(wait.instance).or_default();
+            waits.push(wait.exposed.min(work.own));
         }
     }
     let [collectives, pairs] = late;
@@ -182,26 +199,27 @@ fn waits(counted: &Counted<'_>) -> Ns {
 /// The rank that most of the waiting is for, unless it waits as long itself: then all of them wait for one that was not captured.
 fn of_one(
     population: &Population<'_>,
-    late: BTreeMap<usize, BTreeMap<usize, Ns>>,
+    late: BTreeMap<usize, BTreeMap<usize, Vec<Ns>>>,
     own: &BTreeMap<usize, Ns>,
     kind: impl Fn(f64) -> Kind,
 ) -> Option<Cost> {
-    let sums = late.iter().map(|(rank, waiting)| (*rank, waiting.values().sum::<Ns>()));
+    let sums = late.iter().map(|(rank, waits)| (*rank, waits.values().flatten().sum::<Ns>()));
     let all: Ns = sums.clone().map(|(_, ns)| ns).sum();
     let (culprit, ns) = sums.max_by_key(|(rank, ns)| (*ns, std::cmp::Reverse(*rank)))?;
     let counted = population.ranks.iter().find(|counted| counted.at == culprit)?;
     let part = ns as f64 / all.max(1) as f64;
-    let mean = ns / late.get(&culprit).map_or(1, BTreeMap::len).max(1) as Ns;
-    let absent = own.get(&culprit).is_some_and(|own| own * 2 >= mean);
+    // Were it as early as the next one, the others would wait as much less as that one waits for it.
+    let total: Ns = late.get(&culprit)?.values().filter_map(|waits| waits.iter().min()).sum();
+    let absent = own.get(&culprit).is_some_and(|own| own * 2 >= total);
     let kind = kind(part);
-    if counted.share(mean) < LEAST.2 || part <= CULPRIT || absent && kind != Kind::Bubble {
+    if counted.share(total) < LEAST.2 || part <= CULPRIT || absent && kind != Kind::Bubble {
         return None;
     }
     let members = population.analysis.job.instances.iter().flat_map(|instance| &instance.members);
     let mut ops: Vec<u32> = members.filter(|member| member.rank == culprit).map(|member| member.op).collect();
     ops.sort_unstable();
     let works = ops.iter().filter_map(|op| work_of(population, culprit, *op));
-    Some(counted.of_work(kind, Layer::Communication, works, (mean, (mean * 7 / 10, mean * 11 / 10)), Vec::new()))
+    Some(counted.of_work(kind, Layer::Communication, works, (total, (total * 7 / 10, total * 11 / 10)), Vec::new()))
 }
 
 /// Communication that nothing runs beside.

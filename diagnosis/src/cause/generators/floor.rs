@@ -83,7 +83,7 @@ fn compares(work: &Work) -> bool {
 /// From which ratio on a kernel is slow; `None` where no ratio says anything.
 fn limit(op: CanonicalOp, name: &str) -> Option<f64> {
     let lower = name.to_ascii_lowercase();
-    if ["bn_", "batch_norm", "multi_tensor", "backward"].iter().any(|part| lower.contains(part)) {
+    if ["bn_", "batch_norm", "multi_tensor", "backward", "dequant", "unpack", "aicpu"].iter().any(|part| lower.contains(part)) {
         return None;
     }
     match op {
@@ -96,6 +96,11 @@ fn limit(op: CanonicalOp, name: &str) -> Option<f64> {
         | CanonicalOp::Quant => Some(SLOW.0),
         _ => Some(SLOW.1),
     }
+}
+
+/// Kernels whose time per thread is a cost of its own, whatever their class.
+pub fn slow_kernels(population: &Population<'_>, counted: &Counted<'_>) -> Vec<StringId> {
+    per_thread(population, counted).into_iter().map(|(name, _)| name).collect()
 }
 
 fn per_thread(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(StringId, Cost)> {

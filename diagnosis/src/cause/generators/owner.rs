@@ -85,6 +85,8 @@ fn found(
         }
     }
     let total: Ns = gaps.values().sum();
+    let mut longest: Vec<Ns> = gaps.values().copied().collect();
+    longest.sort_unstable_by(|a, b| b.cmp(a));
     let most = match owned.kind.is_host() {
         true => steps.keys().filter_map(|step| host.get(step)).sum::<Ns>().max(total) + counted.total / APART,
         false => total,
@@ -114,13 +116,14 @@ fn found(
         of: counted.total,
         steps: counted.steps.len(),
         count: gaps.len(),
-        longest: gaps.values().copied().max().unwrap_or(0),
+        longest: longest.first().copied().unwrap_or(0),
+        next: longest.into_iter().skip(1).take(NEXT).collect(),
         idle: parts().map(|part| part.span).collect(),
         ops: served.iter().map(|work| work.at).collect(),
         edits: edits.into_iter().map(|edit| (counted.at, edit)).collect(),
         bounds: (total * sure(owned.kind) / 100, most.max(total)),
         occurs: lies(counted, idle, owned, &gaps),
-        inherent: waits_for_requests(idle, owned, packs, population),
+        inherent: waits_for_requests(idle, owned, packs, population) || is_of_pipeline(population, counted, owned),
     };
     let called = called(population, &cost.kind);
     Some((called, cost))
@@ -206,8 +209,19 @@ fn edits(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned) -> Vec<Edit> {
     least.chain(most).collect()
 }
 
+/// Instances after the longest that are kept.
+const NEXT: usize = 2;
 /// Frames of a path that are kept.
 const PATH: usize = 4;
+
+/// Part of the counted time up to which a stage of a pipeline comes back from its waits in any run, one part in so many.
+const STAGE: Ns = 10;
+
+/// Whether it is the usual way back from a wait of a pipeline's stage.
+fn is_of_pipeline(population: &Population<'_>, counted: &Counted<'_>, owned: &Owned) -> bool {
+    let pairs = population.analysis.job.groups.iter().any(|group| group.is_pair && group.ranks.contains(&counted.at));
+    pairs && matches!(owned.kind, Why::Turnaround(_)) && owned.ns * STAGE < counted.total
+}
 
 /// Where the heaviest part of an owner's time lies.
 fn site(idle: &Idle<'_>, owned: &Owned) -> Site {

@@ -45,8 +45,11 @@ fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
     // A grid that is no count of rows accuses nobody: another row-wise kernel has the same, or the step states its own number.
     let row_wise =
         |w: &&Work| w.in_graph && matches!(w.op, CanonicalOp::Rope | CanonicalOp::KvWrite | CanonicalOp::Act | CanonicalOp::Quant);
-    let witness = kernels().filter(row_wise).any(|w| w.blocks == Some(rows))
-        || counted.steps.iter().filter_map(|step| step.facts.batch).any(|batch| u64::from(batch) == needed);
+    let batch = counted.steps.iter().filter_map(|step| step.facts.batch).map(u64::from).max();
+    let witness = match batch {
+        Some(batch) => batch <= needed && needed < 2 * batch.max(1),
+        None => kernels().filter(row_wise).any(|w| w.blocks == Some(rows)),
+    };
     if !padded || !witness {
         return None;
     }

@@ -1,10 +1,12 @@
 //! CO-01 to CO-13: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
 //! ([`crate::cause`]); here stands what each kind is.
 
+use model::Area;
+
 use crate::{
     analysis::Layer,
     diagnose::{
-        relations::{Advice, Relations},
+        relations::{Advice, Feeds, Relations},
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::Text,
@@ -25,13 +27,17 @@ impl Rule for Generated {
 
 /// What is alike of all kinds.
 const fn doc(id: &'static str, layer: Layer, title: Text, sees: Text, verify: Text) -> Doc {
+    let relations = match layer {
+        Layer::Communication => Relations { board: &[Feeds::Area(Area::Communication)], ..Relations::NONE },
+        _ => Relations::NONE,
+    };
     Doc {
         id,
         title,
         layer,
         needs: &[],
         advice: Advice::Host,
-        relations: Relations::NONE,
+        relations,
         sees,
         matters: Text::new(
             "The time is lost there whatever the reason is. No rule names the reason, so look at this place first.",

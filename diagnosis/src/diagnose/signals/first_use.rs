@@ -61,11 +61,6 @@ impl<'a> FirstUses<'a> {
         parts.map(|(_, part)| reading::overlap(&self.spans, &[*part])).sum()
     }
 
-    /// Whether most of a span lies inside some of them.
-    pub fn cover(&self, span: Span) -> bool {
-        2 * reading::overlap(&self.spans, &[span]) > span.len()
-    }
-
     /// Idle time of a class inside them, ns.
     pub fn all_idle(&self, rank: &Rank, class: &Class) -> Ns {
         let gaps = rank.steady_steps(class).flat_map(|step| reading::gaps(rank, step));

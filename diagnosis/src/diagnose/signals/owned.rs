@@ -1,7 +1,7 @@
 //! Idle time by what the host was doing: which gaps an owner has, how it is called, and what would be without it.
 
 use model::{Ns, SliceId, Span, StringId};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::{change, reading};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         idle::Gap,
         owners::{Group, short},
     },
-    diagnose::{Context, Intervention},
+    diagnose::Context,
 };
 
 /// Tenths of an owner's time that the group with most of it has where that group speaks for all of them; own value.
@@ -104,12 +104,6 @@ impl Owned {
         let to = |percent| change::shortened(self.spans.iter().copied(), percent);
         to(LEFT).into_iter().chain(change::hoped(to(0))).collect()
     }
-
-    /// Share of the time that lies in `spans`, which are disjoint and in order.
-    pub fn share_in(&self, spans: &[Span]) -> f64 {
-        let own = reading::merged(self.spans.iter().map(|(_, span)| *span).collect());
-        reading::overlap(&own, spans) as f64 / self.total.max(1) as f64
-    }
 }
 
 /// How an owner is called.
@@ -129,26 +123,6 @@ pub fn spoken(cx: &Context<'_>, rank: &Rank, name: StringId, ns: Ns) -> Spoken {
     Spoken { place: place.join(" ← "), children: children.join(", "), ns }
 }
 
-/// Operators that are named of many.
-const NAMED: usize = 3;
-
-/// How the operators that own pauses of `least` and more together are called: those with the most time; `None` where none was
-/// recorded.
-pub fn together(cx: &Context<'_>, rank: &Rank, ns: Ns, least: Ns) -> Option<Spoken> {
-    let mut sums: FxHashMap<StringId, Ns> = FxHashMap::default();
-    let of_framework = |group: &&Group| reading::is_host(cx.analysis, group.bucket, "framework");
-    let long = |group: &&Group| group.wraps && group.ns >= least.saturating_mul(group.count as Ns);
-    let groups = rank.owners.groups.iter().filter(of_framework).filter(long);
-    for (name, _, ns) in groups.flat_map(|group| &group.children) {
-        *sums.entry(*name).or_default() += ns;
-    }
-    let text = |name: StringId| cx.trace.strings.get(name);
-    let mut order: Vec<(StringId, Ns)> = sums.into_iter().collect();
-    order.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), text(*name)));
-    let named: Vec<String> = order.into_iter().take(NAMED).map(|(name, _)| short(text(name))).collect();
-    (!named.is_empty()).then(|| Spoken { place: named.join(", "), children: String::new(), ns })
-}
-
 /// Whether a part of a gap goes to the input pipeline: by its own label, or by what owns the host's time.
 pub fn is_input(cx: &Context<'_>, owner: Option<&Owner>, bucket: Bucket) -> bool {
     let input = |bucket| INPUT.iter().any(|label| reading::is_host(cx.analysis, bucket, label));
@@ -160,31 +134,4 @@ pub fn is_input(cx: &Context<'_>, owner: Option<&Owner>, bucket: Bucket) -> bool
 pub fn is_code(cx: &Context<'_>, bucket: Bucket) -> bool {
     let stopped = ["gc", "offcpu", "blocked"].iter().any(|label| reading::is_host(cx.analysis, bucket, label));
     matches!(bucket, Bucket::Host(_)) && !stopped
-}
-
-/// The idle time that a change is about, as disjoint spans in order of time.
-pub fn claimed(rank: &Rank, change: &Intervention) -> Vec<Span> {
-    let mut spans = Vec::new();
-    change.edits.iter().for_each(|edit| claim(rank, edit, &mut spans));
-    reading::merged(spans)
-}
-
-fn claim(rank: &Rank, edit: &Edit, spans: &mut Vec<Span>) {
-    match edit {
-        Edit::Host(_, stretches) => spans.extend(stretches.iter().map(|(span, _)| *span)),
-        Edit::Hoped(edit) => claim(rank, edit, spans),
-        Edit::OverlapSteps(_) => spans.extend(rank.gaps.iter().filter(|gap| gap.between_steps).map(|gap| gap.span)),
-        Edit::Unblock(calls) => {
-            let calls = calls.iter().filter_map(|call| rank.timeline.calls.get(*call as usize));
-            let calls = reading::merged(calls.map(|call| Span::new(call.start, call.end)).collect());
-            let meets = |gap: &&Gap| reading::overlap(&[gap.span], &calls) > 0;
-            spans.extend(rank.gaps.iter().filter(meets).map(|gap| gap.span));
-        }
-        Edit::Graph(groups) => {
-            let ops: FxHashSet<u32> = groups.iter().flatten().copied().collect();
-            let launched = |gap: &&Gap| gap.span.len() < reading::LONG && gap.owner.is_some_and(|op| ops.contains(&op));
-            spans.extend(rank.gaps.iter().filter(launched).map(|gap| gap.span));
-        }
-        _ => {}
-    }
 }

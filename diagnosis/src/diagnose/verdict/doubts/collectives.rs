@@ -5,6 +5,7 @@ use model::{EvidenceClass, Ns};
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Class, DeviceOp, Layer, OpKind, Rank, owners},
+    diagnose::Severity,
     i18n::{Message, Text, Value},
 };
 
@@ -18,7 +19,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
     let share = class.share(|b| matches!(b, Bucket::CommTransfer | Bucket::CommWait));
     let judged = case.cx.analysis.evidence.has(EvidenceClass::MultiRank)
-        || case.findings.iter().any(|f| f.layer == Layer::Communication);
+        // A size judges nothing.
+        || case.findings.iter().any(|f| f.layer == Layer::Communication && f.severity > Severity::Info);
     let sentence = Message::new(SENTENCE, [("share", Value::Share(share)), ("longest", longest(case, rank, class))]);
     (!judged).then(|| Unjudged { share, sentence, because: Vec::new(), decides: share > case.best() })
 }

@@ -15,7 +15,6 @@ mod stated;
 mod tail;
 mod transfers;
 mod unexplained;
-mod unnamed;
 mod waits;
 
 use super::case::{Case, UNEXPLAINED};
@@ -69,6 +68,5 @@ pub(super) fn of(case: &Case<'_>, judged: bool) -> Vec<Unjudged> {
     // These are shares of something else, or have no input that would decide them: they come after all others.
     doubts.extend(outside::ask(case).filter(|_| judged));
     doubts.extend(tail::ask(case));
-    doubts.extend(unnamed::ask(case).filter(|_| judged));
     doubts
 }

@@ -7,7 +7,7 @@ use model::Ns;
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Layer},
-    diagnose::{Finding, relations::Role},
+    diagnose::{Finding, estimate::Method, relations::Role},
     i18n::{Message, Text, Value},
 };
 
@@ -35,7 +35,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     // What makes ranks wait may lie in another layer.
     let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
     let of_waits =
-        |f: &Finding| f.layer == Layer::Communication || causes.into_iter().any(|role| case.rules.plays(f.rule, role));
+        |f: &Finding| f.layer == Layer::Communication && f.estimate.method != Method::None || causes.into_iter().any(|role| case.rules.plays(f.rule, role));
     if share < LEAST {
         return None;
     }
