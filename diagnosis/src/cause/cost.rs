@@ -34,6 +34,10 @@ pub enum Kind {
     Chain(Site),
     /// The device pauses between nodes of replayed graphs.
     Nodes,
+    /// The device goes from one queued operation to the next, or waits for another queue; a size.
+    Queue,
+    /// Idle time that the host explains, at many places of which none is a cost of its own; a size.
+    Scattered,
     /// Copies that nothing runs beside.
     Copies {
         /// Direction of the largest part.
@@ -45,6 +49,13 @@ pub enum Kind {
     },
     /// Kernels of one class, or of several that belong together, which compute nothing a fused run would not.
     Class {
+        /// The classes, the largest first.
+        ops: Vec<CanonicalOp>,
+        /// The kernels with the most time.
+        kernels: Vec<StringId>,
+    },
+    /// Large elementwise kernels and reductions; a size.
+    Plain {
         /// The classes, the largest first.
         ops: Vec<CanonicalOp>,
         /// The kernels with the most time.
@@ -175,8 +186,10 @@ pub struct Cost {
     pub rank: u32,
     /// Its size on that rank, ns over all counted steps.
     pub total: Ns,
-    /// Length of the counted steps of that rank, ns.
+    /// Length of the counted steps of that rank, without what happens once, ns.
     pub of: Ns,
+    /// What happens once and is left out of that, ns.
+    pub apart: Ns,
     /// Counted steps of that rank.
     pub steps: usize,
     /// Gaps, operations or calls that it is made of.
@@ -218,7 +231,17 @@ impl Cost {
 
     /// Whether it is a size without a change that would remove it.
     pub fn is_size(&self) -> bool {
-        matches!(self.kind, Kind::Exposed { .. } | Kind::Prompts { .. } | Kind::Bubble)
+        self.weight() < 1.0
+    }
+
+    /// Its weight among costs of which a change is known: exposed communication leads where no change brings a third of it, what is
+    /// part of every run only where nothing else does.
+    pub fn weight(&self) -> f64 {
+        match self.kind {
+            Kind::Exposed { .. } | Kind::Plain { .. } | Kind::Bubble => 0.3,
+            Kind::Prompts { .. } | Kind::Queue | Kind::Scattered => 0.01,
+            _ => 1.0,
+        }
     }
 
     /// Its size, ns per counted step.

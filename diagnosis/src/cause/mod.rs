@@ -27,6 +27,24 @@ use crate::{analysis::Analysis, platform::Packs};
 pub fn find(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Vec<Gated> {
     let Some(population) = gate::population(trace, analysis) else { return Vec::new() };
     let mut costs: Vec<Cost> = generators::REGISTRY.iter().flat_map(|generate| generate(&population, packs)).collect();
+    set_apart(&mut costs);
     costs.sort_by(|a, b| b.share().total_cmp(&a.share()));
     costs.into_iter().filter_map(|cost| gate::allow(&population, cost)).collect()
+}
+
+/// Part of the counted time that has to be left when what happens once is cut out, one part in so many.
+const LEFT: model::Ns = 50;
+
+/// Leaves what happens once out of the time that the other costs are shares of.
+fn set_apart(costs: &mut [Cost]) {
+    let mut once: std::collections::BTreeMap<u32, model::Ns> = Default::default();
+    for cost in costs.iter().filter(|cost| cost.occurs != Occurs::Throughout && !cost.is_size()) {
+        *once.entry(cost.rank).or_default() += cost.total;
+    }
+    for cost in costs.iter_mut().filter(|cost| cost.occurs == Occurs::Throughout) {
+        let apart = once.get(&cost.rank).copied().unwrap_or(0);
+        if apart > 0 && cost.of - apart >= (cost.of / LEFT).max(cost.total) {
+            (cost.of, cost.apart) = (cost.of - apart, apart);
+        }
+    }
 }

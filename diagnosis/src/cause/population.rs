@@ -56,6 +56,7 @@ impl<'a> Counted<'a> {
             rank: self.rank.rank,
             total,
             of: self.total,
+            apart: 0,
             steps: self.steps.len(),
             count: ops.len(),
             longest,

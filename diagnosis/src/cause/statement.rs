@@ -15,13 +15,32 @@ const NAMES: usize = 5;
 pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
     let (id, what) = what(trace, cost);
     const SAYS: Text = Text::new("{cost} of {mean} per step ({share}): {what}", "每步 {mean} 中的 {cost}（{share}）：{what}");
+    const APART: Text = Text::new(
+        "{cost} of {mean} per step ({share}), without {apart} that happens once: {what}",
+        "每步 {mean} 中的 {cost}（{share}，不含仅发生一次的 {apart}）：{what}",
+    );
     let args = [
         ("cost", Value::Ns(cost.per_step())),
         ("mean", Value::Ns(mean)),
         ("share", Value::Share(cost.share())),
         ("what", what.within()),
+        ("apart", Value::Ns(cost.apart)),
     ];
-    (id, Message::new(SAYS, args))
+    const ONCE: Text = Text::new(
+        "{cost} of {mean} per step ({share}), in one or two events that do not come again: {what}",
+        "每步 {mean} 中的 {cost}（{share}），为一两次不再重复的事件：{what}",
+    );
+    const EARLY: Text = Text::new(
+        "{cost} of {mean} per step ({share}), all in the first quarter of the run: {what}",
+        "每步 {mean} 中的 {cost}（{share}），全部在运行的前四分之一：{what}",
+    );
+    let says = match cost.occurs {
+        Occurs::Once => ONCE,
+        Occurs::AtStart => EARLY,
+        Occurs::Throughout if cost.apart > 0 => APART,
+        Occurs::Throughout => SAYS,
+    };
+    (id, Message::new(says, args))
 }
 
 fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
@@ -63,6 +82,20 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             ("CO-04", Message::new(SAYS, [count, longest]))
         }
+        Kind::Queue => {
+            const SAYS: Text = Text::new(
+                "the device is idle although its work is queued: from one operation to the next, or until another queue is done ({count} gaps, the longest {longest})",
+                "工作已在队列中而设备空闲：算子之间的间隔，或等待其他队列（{count} 个间隙，最长 {longest}）",
+            );
+            ("CO-14", Message::new(SAYS, [count, longest]))
+        }
+        Kind::Scattered => {
+            const SAYS: Text = Text::new(
+                "the device waits for the host at many places, none of which is 0.5 % of the time ({count} gaps, the longest {longest})",
+                "设备在许多处等待主机，每一处都不足 0.5%（{count} 个间隙，最长 {longest}）",
+            );
+            ("CO-14", Message::new(SAYS, [count, longest]))
+        }
         Kind::Copies { direction, memory, bytes } => {
             const SAYS: Text = Text::new(
                 "{count} copies that nothing runs beside, most of them {direction}{memory}{rate}; the longest takes {longest}",
@@ -85,6 +118,15 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();
             let args = [("classes", Value::Raw(classes.join(", "))), ("kernels", names(trace, kernels)), count];
+            ("CO-06", Message::new(SAYS, args))
+        }
+        Kind::Plain { ops, kernels } => {
+            const SAYS: Text = Text::new(
+                "{count} {classes} kernels of {longest} at most; most of it {kernels}. Whether they could be fused or faster is not known",
+                "{count} 个 {classes} kernel，最长 {longest}；主要是 {kernels}。能否融合或更快尚不可知",
+            );
+            let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();
+            let args = [("classes", Value::Raw(classes.join(", "))), ("kernels", names(trace, kernels)), count, longest];
             ("CO-06", Message::new(SAYS, args))
         }
         Kind::Unpacking(name) => {

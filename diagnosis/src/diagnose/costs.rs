@@ -57,14 +57,6 @@ fn priced(cx: &Context<'_>, rules: Catalogue, gains: &Gains<'_>, cost: Gated) ->
         finding.estimate = combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank(), cost.is_idle());
     }
     finding.severity = severity(&cost, &finding.estimate);
-    if std::env::var_os("STRATO_COSTS").is_some() {
-        let share = |e: &Estimate| (100.0 * e.least_gain_share(), 100.0 * e.max_gain_share());
-        eprintln!(
-            "cost {:5.1} % bounds {:?} price {:?} {:?} ranks {:?} {} {:?} {}",
-            100.0 * cost.share(), share(&ledger), finding.estimate.method, share(&finding.estimate), cost.ranks,
-            show(&finding.claim), cost.occurs, cost.inherent
-        );
-    }
     Some(Priced { cost, finding })
 }
 
@@ -103,7 +95,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         _ if cost.is_size() => Estimate::none(mean),
         _ => Estimate { from: mean, to_low: (mean - most).max(0), to_high: (mean - least).clamp(0, mean), method: Method::Bound },
     };
-    let (id, claim) = statement::of(cx.trace, cost, mean);
+    let (id, claim) = statement::of(cx.trace, cost, mean - cost.apart / steps);
     let doc = rules.doc(id)?;
     let changes = cost.ranks.iter().map(|at| {
         let edits = cost.edits.iter().filter(|(of, _)| of == at).map(|(_, edit)| edit.clone()).collect();
@@ -144,6 +136,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         same_time_as: None,
         beyond: false,
         cost: cost.per_step(),
+        weight: cost.weight(),
     })
 }
 
@@ -197,10 +190,15 @@ pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, cos
     for Priced { cost, finding } in costs.into_iter().chain(waiting) {
         match namer(cx, rules, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
             Some((named, same)) => named.take(finding, same),
-            None if cost.share() >= STATED && cost.kind != Kind::Bubble => findings.push(finding),
+            None if is_stated(&cost) => findings.push(finding),
             None => {}
         }
     }
+}
+
+/// Whether a cost that no rule names is told: not what a pipeline has by nature.
+fn is_stated(cost: &Gated) -> bool {
+    cost.share() >= STATED && cost.kind != Kind::Bubble
 }
 
 impl Finding {
@@ -310,16 +308,4 @@ fn selection(rank: &crate::analysis::Rank, cost: &Gated) -> Vec<Span> {
 /// Costs of a capture, for whoever looks at them before they are named.
 pub fn find(cx: &Context<'_>) -> Vec<Gated> {
     cause::find(cx.trace, cx.analysis, cx.packs)
-}
-
-fn show(m: &Message) -> String {
-    m.render(crate::i18n::Lang::En, |v| match v {
-        Value::Message(m) => show(m),
-        Value::Text(t) => t.en.to_owned(),
-        Value::Raw(s) | Value::Kernel(s) => s.chars().take(90).collect(),
-        Value::Ns(n) => format!("{:.1}us", *n as f64 / 1e3),
-        Value::Share(n) => format!("{:.1}%", 100.0 * n),
-        Value::Count(n) => n.to_string(),
-        v => format!("{v:?}"),
-    })
 }

@@ -4,7 +4,7 @@ use model::{EvidenceClass, Ns, SliceId};
 
 pub use crate::platform::Remedy;
 
-use super::estimate::{Estimate, Intervention, Method};
+use super::estimate::{Estimate, Intervention};
 use crate::{
     analysis::{Class, Confidence, Layer, Rank, Step, Workload},
     i18n::{Message, Text, Value},
@@ -90,19 +90,11 @@ pub struct Competing {
     pub why: Message,
 }
 
-/// Weight of a size without a change among costs: it leads where no change brings a third of it.
-const WITHOUT_CHANGE: f64 = 0.3;
-
 impl Finding {
     /// What it costs, as a share of the step: the cost that it names, or what its change brings.
     pub fn size(&self) -> f64 {
         let share = self.cost as f64 / self.estimate.from.max(1) as f64;
-        match self.estimate.method {
-            // Requests have to be read somewhere: that leads only where nothing else does.
-            Method::None if self.layer == Layer::Runtime => share / 100.0,
-            Method::None => WITHOUT_CHANGE * share,
-            _ => share.max(self.estimate.mid_gain_share()),
-        }
+        (self.weight * share).max(self.estimate.mid_gain_share())
     }
 
     /// Speaks of one window from now on, in which no step is marked.
@@ -215,6 +207,8 @@ pub struct Finding {
     pub beyond: bool,
     /// Size of the cost that it names, ns per step of the workload; 0 where it names none.
     pub cost: Ns,
+    /// Weight of that size among others: less than 1 where no change is known that would remove it.
+    pub weight: f64,
 }
 
 /// Step times below which a change cannot bring the step, ns.

@@ -169,6 +169,7 @@ impl Context<'_> {
             same_time_as: None,
             beyond: false,
             cost: 0,
+            weight: 1.0,
         }
     }
 

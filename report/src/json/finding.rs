@@ -45,6 +45,8 @@ pub(super) struct Found {
     supersedes: Vec<&'static str>,
     /// Time of which this finding is the first to speak, per step of the workload.
     explains_ns: i64,
+    /// Size of the cost that it names, ns per step; 0 where it names none.
+    cost_ns: i64,
     /// A finding before it that speaks of most of the same time.
     same_time_as: Option<&'static str>,
 }
@@ -176,6 +178,7 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
         verify: phrase::plain(&finding.verify, lang),
         supersedes: finding.supersedes.clone(),
         explains_ns: finding.explains,
+        cost_ns: finding.cost,
         same_time_as: finding.same_time_as,
     }
 }

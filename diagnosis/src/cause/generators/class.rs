@@ -41,6 +41,12 @@ const COMPOSED: [CanonicalOp; 5] = [
     CanonicalOp::Format,
 ];
 
+/// Classes of arithmetic: fusion saves the launches and the passes over memory of many small kernels, of large ones it may be neither.
+const PLAIN: [CanonicalOp; 4] =
+    [CanonicalOp::Elementwise, CanonicalOp::Index, CanonicalOp::Softmax, CanonicalOp::Reduce];
+/// Mean time of a kernel from which it is large, ns.
+const LARGE: Ns = 100_000;
+
 /// What a class is compared by across ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
@@ -98,6 +104,9 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Vec<Class
 fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap: Ns) -> Option<Cost> {
     let own: Ns = works.iter().map(|work| work.own).sum();
     let kernel = *names(works.iter().copied()).first()?;
+    // Kernels of a size that only compute elementwise or reduce have a size and no assured gain.
+    let assured = |class: &Class| !matches!(class, Class::Of(op) if PLAIN.contains(op));
+    let large = own / works.len().max(1) as Ns >= LARGE && !class.iter().any(assured);
     let kind = match class {
         [Class::Unpacking] => Kind::Unpacking(kernel),
         [Class::OnCpu] => Kind::OnCpu(kernel),
@@ -108,7 +117,7 @@ fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap:
             ops.sort_by_key(|(op, ns)| (std::cmp::Reverse(*ns), *op));
             let ops: Vec<CanonicalOp> = ops.into_iter().map(|(op, _)| op).collect();
             let kernels = names(works.iter().copied());
-            Kind::Class { ops, kernels }
+            if large { Kind::Plain { ops, kernels } } else { Kind::Class { ops, kernels } }
         }
     };
     let fewer = works.iter().map(|work| (work.at, work.dur * 15 / 100)).collect();

@@ -26,6 +26,9 @@ const KINDS: [(&str, &[&str], Option<Ns>); 6] = [
 const ON_ASCEND: Ns = 16;
 /// Median of the transfers of healthy runs, in eighths of the latencies above, at most.
 const HEALTHY: Ns = 19;
+/// Fewest transfers of one kind, and the median up to which latency is what they take, in latencies: longer ones move much data.
+const CALLS: usize = 8;
+const LONGEST: Ns = 50;
 /// Transfers up to so many medians are small ones.
 const SMALL: Ns = 3;
 /// Smallest cost of transfers, of a link and of waiting, as shares of the counted time.
@@ -97,7 +100,8 @@ fn latency(
     let small: Vec<(&Work, Ns)> = works.into_iter().filter(|(_, ns)| *ns < SMALL * median).collect();
     let excess: Ns = small.iter().map(|(_, ns)| (ns - usual).max(0)).sum();
     let whole: Ns = small.iter().map(|(_, ns)| ns).sum();
-    if counted.share(excess) < LEAST.0 {
+    let latency = small.len() >= CALLS && median <= usual * LONGEST;
+    if counted.share(excess) < LEAST.0 || !latency {
         return None;
     }
     let kernel = longest(small.iter().map(|(work, _)| *work))?;

@@ -6,7 +6,7 @@ use crate::{
     analysis::{Edit, Layer},
     cause::{Cost, Kind, Population, population::Counted},
     ledger::device::Work,
-    platform::{OpClass, Packs},
+    platform::{OpClass, Packs, Stage},
 };
 
 /// Turns between a GEMM and a gather from which experts go one by one: a dense layer has one at most.
@@ -25,7 +25,10 @@ pub fn generate(population: &Population<'_>, _: &Packs) -> Vec<Cost> {
 fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Option<Cost> {
     let kernels: Vec<&Work> = counted.work.iter().filter(|work| work.is_kernel()).collect();
     let (mut works, mut turns, mut time, mut gemms, mut idle) = (Vec::new(), 0, 0, 0, Vec::new());
-    for layer in kernels.split(|work| work.is_attention()) {
+    // Whatever lies before the first attention and after the last one is no layer of a transformer.
+    let bounds = kernels.iter().position(|w| w.is_attention()).zip(kernels.iter().rposition(|w| w.is_attention()));
+    let (from, to) = bounds.filter(|_| counted.class.stage != Stage::Train)?;
+    for layer in kernels.get(from..to).unwrap_or(&[]).split(|work| work.is_attention()) {
         let is_gemm = |work: &Work| super::is_gemm(work, population.text(work.name));
         let taking_turns = layer.windows(2).filter(|pair| match pair {
             [a, b] => is_gemm(a) && b.op.class() == OpClass::Index,

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use self::descend::Owned;
 use crate::{
-    analysis::{Edit, Layer, owners},
+    analysis::{AnchorKind, Edit, Layer, owners},
     cause::{
         Cost, Kind, Occurs, Population, Site,
         population::Counted,
@@ -54,7 +54,23 @@ fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) ->
     let mut owned = descend::descend(&idle, counted.total, &plumbing);
     merge::merge(&mut owned, &idle, counted.rank);
     let host = host_idle(&idle, counted);
-    owned.into_iter().filter_map(|owned| found(population, packs, counted, (&idle, &owned), &host)).collect()
+    let mut out: Vec<Found> =
+        owned.iter().filter_map(|owned| found(population, packs, counted, (&idle, owned), &host)).collect();
+    out.extend(scattered(counted, &idle, &owned).map(|cost| ("scattered".to_owned(), cost)));
+    out
+}
+
+/// What the host explains and no owner holds.
+fn scattered(counted: &Counted<'_>, idle: &Idle<'_>, owned: &[Owned]) -> Option<Cost> {
+    let mut taken: Vec<u32> = owned.iter().flat_map(|one| one.parts.iter().copied()).collect();
+    taken.sort_unstable();
+    let left = (0u32..).zip(&idle.parts).filter(|(at, part)| part.kind.is_host() && taken.binary_search(at).is_err());
+    let spans: Vec<Span> = left.map(|(_, part)| part.span).collect();
+    let total: Ns = spans.iter().map(|span| span.len()).sum();
+    let longest = spans.iter().map(|span| span.len()).max()?;
+    let mut cost = counted.of_work(Kind::Scattered, Layer::Runtime, [], (total, (0, total)), Vec::new());
+    (cost.count, cost.longest, cost.idle) = (spans.len(), longest, spans);
+    Some(cost)
 }
 
 /// Idle time that the host explains, by counted step.
@@ -97,8 +113,9 @@ fn found(
         Why::Chain => Kind::Chain(site()),
         Why::Turnaround(sync) => Kind::Turnaround { sync: idle.names.record_of(sync)?, then: site() },
         Why::Node => Kind::Nodes,
-        // The device's own pauses, and those that nothing recorded explains, have no change that would remove them.
-        Why::Queue | Why::Blind => return None,
+        Why::Queue => Kind::Queue,
+        // What nothing recorded explains is a doubt about the capture.
+        Why::Blind => return None,
     };
     let total = if owned.kind == Why::Node { total / NODES } else { total };
     let served = served(counted, owned, &gaps);
@@ -114,6 +131,7 @@ fn found(
         rank: counted.rank.rank,
         total,
         of: counted.total,
+        apart: 0,
         steps: counted.steps.len(),
         count: gaps.len(),
         longest: longest.first().copied().unwrap_or(0),
@@ -167,6 +185,8 @@ const CARRY: (Ns, Ns) = (4, 5);
 const SINGLE: usize = 2;
 /// Part of the counted time from which a single event is told as one.
 const EVENT: Ns = 20;
+/// Fewest marked steps of which the first may be a warm-up.
+const STEPS: usize = 8;
 /// First part of the run in which what lies there alone is a warm-up.
 const QUARTER: Ns = 4;
 
@@ -189,7 +209,10 @@ fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u
     let starts = owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize));
     let last = starts.filter(|part| carry.contains(&part.gap)).map(|part| part.span.start).max();
     let early = last.is_some_and(|last| (last - window.start).saturating_mul(QUARTER) < window.len());
-    if early && carry.len() > SINGLE { Occurs::AtStart } else { Occurs::Throughout }
+    // The first quarter of one step that is marked is no warm-up.
+    let marked = counted.rank.anchor.kind != AnchorKind::WholeCapture;
+    let runs = !marked || counted.steps.len() >= STEPS;
+    if early && runs && carry.len() > SINGLE { Occurs::AtStart } else { Occurs::Throughout }
 }
 
 /// The change: cautiously the sure part of the host's time goes, hopefully all of it.
@@ -262,6 +285,7 @@ fn called(population: &Population<'_>, kind: &Kind) -> String {
         Kind::Owner(site) => format!("owner {}", at(site)),
         Kind::Turnaround { sync, then } => format!("turnaround {} {}", text(&Some(*sync)), at(then)),
         Kind::Chain(site) => format!("chain {}", at(site)),
+        Kind::Queue => "queue".to_owned(),
         _ => "nodes".to_owned(),
     }
 }

@@ -18,6 +18,8 @@ const CALLS: (usize, usize, usize) = (12, 8, 3);
 /// Median ratio, weighted by time, from which kernels became slower; that of the quarter that became slower least; and the part of
 /// the time that must be covered. Healthy runs stay below.
 const DRIFT: (f64, f64, f64) = (1.05, 1.03, 0.5);
+/// Ratio from which the work differs rather than the clock.
+const OTHER_WORK: f64 = 2.5;
 /// The lower quartile of a slow rank's ratios, and the median from which the work differs rather than the device.
 const SLOW_RANK: (f64, f64) = (1.05, 4.0);
 /// An outlier takes so many times the median, and so much longer than it, ns; of at most this part of the calls; and all of them are
@@ -82,7 +84,7 @@ fn drift(counted: &Counted<'_>, series: &Series<'_>) -> Option<Cost> {
     });
     let (ratio, least, covered) = weighted(ratios.collect())?;
     let enough = counted.work.len() >= OPERATIONS && covered as f64 >= DRIFT.2 * all as f64;
-    if !enough || ratio < DRIFT.0 || least < DRIFT.1 {
+    if !enough || !(DRIFT.0..OTHER_WORK).contains(&ratio) || least < DRIFT.1 {
         return None;
     }
     let (mut slow, mut usual, mut excess) = (Vec::new(), Vec::new(), 0);

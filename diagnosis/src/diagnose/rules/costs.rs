@@ -1,4 +1,4 @@
-//! CO-01 to CO-13: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
+//! CO-01 to CO-14: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
 //! ([`crate::cause`]); here stands what each kind is.
 
 use model::Area;
@@ -175,8 +175,19 @@ static PROMPTS: Doc = doc(
     SHRINKS,
 );
 
+static REST: Doc = doc(
+    "CO-14",
+    Layer::Runtime,
+    Text::new("Idle time that no cost explains", "没有成本解释的空闲"),
+    Text::new(
+        "Idle time between queued operations, and the rest of what the host explains at many small places: a size.",
+        "已入队算子之间的空闲，以及主机在许多小处造成的其余空闲：只给出大小。",
+    ),
+    SHRINKS,
+);
+
 /// Every kind, in order.
-pub static ALL: [Generated; 13] = [
+pub static ALL: [Generated; 14] = [
     Generated(&OWNER),
     Generated(&TURNAROUND),
     Generated(&CHAIN),
@@ -190,4 +201,5 @@ pub static ALL: [Generated; 13] = [
     Generated(&PADDING),
     Generated(&EXPOSED),
     Generated(&PROMPTS),
+    Generated(&REST),
 ];

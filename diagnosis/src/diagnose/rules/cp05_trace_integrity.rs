@@ -165,6 +165,7 @@ impl Rule for TraceIntegrity {
             same_time_as: None,
             beyond: false,
             cost: 0,
+            weight: 1.0,
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was
