@@ -20,6 +20,7 @@ pub mod roofline;
 pub mod rule;
 pub mod rules;
 mod signals;
+pub mod state;
 mod sums;
 mod twins;
 pub mod verdict;
@@ -135,6 +136,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::doubt_sums(&cx, &mut findings);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);
     ranking::assure(&mut findings);
+    ranking::hold_back(&mut findings);
+    abstained.retain(|abstention| state::of(abstention.rule) == state::State::Stable);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     let explained = claims::settle(&mut findings, analysis);

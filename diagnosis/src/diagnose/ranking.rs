@@ -12,6 +12,7 @@ use super::{
     relations::Role,
     rule::Context,
     signals::{machine, start_up},
+    state::{self, State},
 };
 use crate::{
     analysis::{Analysis, Bucket, Class, Confidence, Layer, contradiction::Against, inflation},
@@ -92,6 +93,14 @@ pub fn assure(findings: &mut [Finding]) {
         if finding.estimate.to_high >= finding.estimate.from {
             finding.severity = finding.severity.min(Severity::Low);
         }
+    }
+}
+
+/// A rule that never fired outside of the program's own simulation leads only where it names a cost that was found without it.
+pub fn hold_back(findings: &mut [Finding]) {
+    let alone = |f: &&mut Finding| state::of(f.rule) == State::Preview && f.cost == 0 && f.layer != Layer::Measurement;
+    for finding in findings.iter_mut().filter(alone) {
+        finding.severity = finding.severity.min(Severity::Low);
     }
 }
 
