@@ -64,6 +64,7 @@ impl Capture {
             limits: diagnosis.limits.clone(),
             counterfactual: diagnosis.counterfactual.clone(),
             breaches: diagnosis.breaches.clone(),
+            coverage: diagnosis.coverage,
             abstained: diagnosis.abstained.clone(),
             mapping: mapping(trace, analysis),
             ledger,

@@ -143,6 +143,10 @@ struct Judgement {
     explained: BTreeMap<&'static str, f64>,
     /// What cannot be, and was withheld.
     withheld: Vec<String>,
+    /// Idle time, waits in collectives and exposed copies of the counted steps, ns.
+    not_useful_ns: i64,
+    /// Of that, what a finding or a doubt states, ns.
+    stated_ns: i64,
     /// The level that the capture reaches.
     #[schemars(schema_with = "words::level_reached")]
     level: Option<Level>,
@@ -165,6 +169,8 @@ fn verdict(capture: &Capture, lang: Lang) -> Judgement {
         unjudged: verdict.unjudged.first().map(|doubt| judgement::unjudged(doubt, lang)),
         decided: judgement::decided(verdict),
         explained: verdict.explained.iter().map(|one| (one.layer.key(), one.share)).collect(),
+        not_useful_ns: capture.coverage.not_useful,
+        stated_ns: capture.coverage.stated,
         withheld: capture.breaches.iter().map(|breach| phrase::plain(&breach.sentence, lang)).collect(),
         level: verdict.level,
         missing: verdict.missing.iter().map(|m| phrase::plain(m, lang)).collect(),

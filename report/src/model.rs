@@ -20,7 +20,7 @@ use super::{
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{
-        Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, limits::Limits,
+        Abstention, Breach, Counterfactual, Diagnosis, coverage::Coverage, Finding, Readiness, Severity, Verdict, limits::Limits,
         roofline::Roofline,
     },
     i18n::Lang,
@@ -101,6 +101,8 @@ pub struct Capture {
     pub counterfactual: Counterfactual,
     /// What cannot be, and was withheld.
     pub breaches: Vec<Breach>,
+    /// How much of the time that is not useful is stated.
+    pub coverage: Coverage,
     /// Rules that could not decide.
     pub abstained: Vec<Abstention>,
     /// Which device names have a canonical operator.

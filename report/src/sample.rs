@@ -153,6 +153,7 @@ fn capture(simulated: bool) -> Capture {
             interactions: vec![Interaction { rules: ["RT-14", "RT-12"], ns: -250_000 }],
         },
         breaches: Vec::new(),
+        coverage: Default::default(),
         abstained: vec![
             Abstention { rule: "CM-01", needs: vec![EvidenceClass::MultiRank], why: None },
             Abstention { rule: "CM-02", needs: vec![EvidenceClass::MultiRank], why: None },

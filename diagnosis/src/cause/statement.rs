@@ -43,6 +43,36 @@ pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
     (id, Message::new(says, args))
 }
 
+/// A small cost as a part of the sentence about the rest.
+pub fn part(trace: &Trace, cost: &Cost) -> Message {
+    const PART: Text = Text::new("{share}: {what}", "{share}：{what}");
+    let what = what(trace, cost).1.within();
+    Message::new(PART, [("share", Value::Share(cost.share())), ("what", what)])
+}
+
+/// The sentence about what no other statement covers: `ns` of `mean` per step, in so many stretches, with its largest parts.
+pub fn rest((ns, mean): (Ns, Ns), count: usize, parts: Vec<Message>) -> (&'static str, Message) {
+    const SAYS: Text = Text::new(
+        "{cost} of {mean} per step ({share}): the device is idle or waits in {count} more gaps{parts}",
+        "每步 {mean} 中的 {cost}（{share}）：设备在另外 {count} 个间隙中空闲或等待{parts}",
+    );
+    const PARTS: Text = Text::new(", among them {part}", "，其中 {part}");
+    const MORE: Text = Text::new("{a}; {b}", "{a}；{b}");
+    let joined = parts.into_iter().rev().reduce(|rest, a| Message::new(MORE, [("a", a.within()), ("b", rest.within())]));
+    let parts = match joined {
+        Some(part) => Message::new(PARTS, [("part", part.within())]).within(),
+        None => Value::Text(Text::new("", "")),
+    };
+    let args = [
+        ("cost", Value::Ns(ns)),
+        ("mean", Value::Ns(mean)),
+        ("share", Value::Share(ns as f64 / mean.max(1) as f64)),
+        ("count", Value::Count(count as u64)),
+        ("parts", parts),
+    ];
+    ("CO-14", Message::new(SAYS, args))
+}
+
 fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
     let kernel = |name: &StringId| Value::Kernel(trace.strings.get(*name).to_owned());
     let raw = |name: &StringId| Value::Raw(owners::short(trace.strings.get(*name)));

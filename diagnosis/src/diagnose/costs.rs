@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::{
     catalogue::Catalogue,
     claims,
+    coverage::NotUseful,
     estimate::{Estimate, Intervention, Method},
     finding::{Evidence, Finding, Over, Severity, Trigger},
     gain::Gains,
@@ -137,6 +138,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         beyond: false,
         cost: cost.per_step(),
         weight: cost.weight(),
+        selection: selection(rank, cost),
     })
 }
 
@@ -184,6 +186,7 @@ fn rows(cx: &Context<'_>, cost: &Gated) -> Vec<model::SliceId> {
 /// Gives every cost to the finding that speaks of the same time; a cost that none speaks of becomes a finding of its own. The largest
 /// cost that a finding names gives it its size, and where both speak of the same time its change and its gain.
 pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
+    let mut small = Vec::new();
     // What a late rank does explains the waiting for it: that comes last.
     let (waiting, costs): (Vec<Priced>, Vec<Priced>) =
         costs.into_iter().partition(|priced| matches!(priced.cost.kind, Kind::Waiting { .. }));
@@ -191,9 +194,46 @@ pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, cos
         match namer(cx, rules, findings, &cost).and_then(|(at, same)| Some((findings.get_mut(at)?, same))) {
             Some((named, same)) => named.take(finding, same),
             None if is_stated(&cost) => findings.push(finding),
-            None => {}
+            None => small.push(cost),
         }
     }
+    select(cx, findings);
+    findings.extend(rest(cx, rules, findings, small));
+}
+
+/// Part of the time that is not useful which may stay unstated, and the share of the steps from which the rest is stated.
+const UNSTATED: (f64, f64) = (0.1, 0.01);
+/// Small costs that are named of the rest.
+const LARGEST: usize = 3;
+
+/// What no finding is about: one statement with the largest of the small costs in it, so that nothing is silent.
+fn rest(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], mut small: Vec<Gated>) -> Option<Finding> {
+    let time = NotUseful::of(cx)?;
+    let left = time.without(findings);
+    let sum = |spans: &[Span]| spans.iter().map(|span| span.len()).sum::<Ns>();
+    let (total, all) = (sum(&left), sum(&time.spans));
+    let workload = time.rank.workload(time.class);
+    if (total as f64) < UNSTATED.0 * all as f64 || (total as f64) < UNSTATED.1 * workload.total() as f64 {
+        return None;
+    }
+    let at = cx.analysis.ranks.iter().position(|rank| std::ptr::eq(rank, time.rank))?;
+    small.retain(|cost| cost.ranks.contains(&at) && cost.kind != Kind::Bubble);
+    small.sort_by(|a, b| b.share().total_cmp(&a.share()));
+    let parts: Vec<Message> = small.iter().take(LARGEST).map(|cost| statement::part(cx.trace, cost)).collect();
+    let (id, claim) = statement::rest((total / workload.steady().max(1) as Ns, workload.mean()), left.len(), parts);
+    let class = time.class;
+    let trigger = Trigger {
+        formula: Text::new("unstated time / time of the counted steps", "未指明的时间 / 计入步的时间"),
+        value: total as f64 / workload.total().max(1) as f64,
+        threshold: UNSTATED.1,
+    };
+    let change = Intervention::none(Layer::Runtime);
+    let mut finding = cx.finding(rules.doc(id)?, time.rank, class, claim, trigger, change);
+    finding.severity = Severity::Info;
+    finding.estimate = Estimate::none(workload.mean());
+    (finding.cost, finding.weight) = (total / workload.steady().max(1) as Ns, 0.01);
+    finding.selection = left;
+    Some(finding)
 }
 
 /// Whether a cost that no rule names is told: not what a pipeline has by nature.
@@ -230,6 +270,9 @@ impl Finding {
             if of.changes.iter().any(|(_, change)| !change.edits.is_empty()) {
                 self.changes.clone_from(&of.changes);
             }
+        }
+        if !of.selection.is_empty() {
+            self.selection.clone_from(&of.selection);
         }
         self.cost = of.cost;
         self.severity = self.severity.max(of.severity);
@@ -303,6 +346,14 @@ fn by_time(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gate
 fn selection(rank: &crate::analysis::Rank, cost: &Gated) -> Vec<Span> {
     let ops = cost.ops.iter().filter_map(|op| rank.timeline.ops.get(*op as usize));
     merged(cost.idle.iter().copied().chain(ops.map(|op| Span::new(op.start, op.end))).collect())
+}
+
+/// Fills in the time that findings are about which no cost gave theirs: what their changes concern.
+fn select(cx: &Context<'_>, findings: &mut [Finding]) {
+    for finding in findings.iter_mut().filter(|f| f.selection.is_empty()) {
+        let first = finding.ranks.first().and_then(|of| cx.analysis.ranks.iter().find(|rank| rank.rank == *of));
+        finding.selection = first.map(|rank| claims::claimed(rank, finding)).unwrap_or_default();
+    }
 }
 
 /// Costs of a capture, for whoever looks at them before they are named.

@@ -1,6 +1,6 @@
 //! The diagnosis record: a claim with its evidence, trigger, estimate, competing explanation, remedy and verification.
 
-use model::{EvidenceClass, Ns, SliceId};
+use model::{EvidenceClass, Ns, SliceId, Span};
 
 pub use crate::platform::Remedy;
 
@@ -207,6 +207,9 @@ pub struct Finding {
     pub beyond: bool,
     /// Size of the cost that it names, ns per step of the workload; 0 where it names none.
     pub cost: Ns,
+    /// The time that it is about, on the first of its ranks: idle time and operations, disjoint and in order.
+    #[serde(skip)]
+    pub selection: Vec<Span>,
     /// Weight of that size among others: less than 1 where no change is known that would remove it.
     pub weight: f64,
 }

@@ -6,6 +6,7 @@
 pub mod catalogue;
 mod claims;
 pub mod costs;
+pub mod coverage;
 pub mod estimate;
 pub mod finding;
 pub mod gain;
@@ -63,6 +64,8 @@ pub struct Diagnosis {
     pub readiness: Readiness,
     /// Sums over the run by operator, where the capture holds such sums; the largest first.
     pub kernel_sums: Vec<kernel_sums::OperatorSum>,
+    /// How much of the time that is not useful the findings and doubts state.
+    pub coverage: coverage::Coverage,
     /// What cannot be, and was withheld.
     pub breaches: Vec<Breach>,
 }
@@ -153,5 +156,6 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let roofline = roofline::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
     let kernel_sums = kernel_sums::by_operator(trace, packs);
-    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, kernel_sums, breaches }
+    let coverage = coverage::of(&cx, &findings, &verdict.unjudged);
+    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, kernel_sums, coverage, breaches }
 }

@@ -11,7 +11,7 @@ use super::{
     finding::{Competing, Finding, Severity},
     relations::Role,
     rule::Context,
-    signals::{machine, start_up},
+    signals::{machine, reading::merged, start_up},
     state::{self, State},
 };
 use crate::{
@@ -178,6 +178,7 @@ fn give_way(findings: &mut Vec<Finding>, rules: Catalogue) {
 fn take_over(won: &mut Finding, lost: Finding) {
     // The cost that the other one named is this one's now.
     won.take_price(&lost);
+    won.selection = merged(won.selection.iter().chain(&lost.selection).copied().collect());
     won.supersedes.push(lost.rule);
     won.supersedes.extend(&lost.supersedes);
     won.competing.push(Competing {

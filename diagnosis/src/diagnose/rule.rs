@@ -170,6 +170,7 @@ impl Context<'_> {
             beyond: false,
             cost: 0,
             weight: 1.0,
+            selection: Vec::new(),
         }
     }
 

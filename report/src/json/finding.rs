@@ -47,6 +47,8 @@ pub(super) struct Found {
     explains_ns: i64,
     /// Size of the cost that it names, ns per step; 0 where it names none.
     cost_ns: i64,
+    /// Where to look: the longest stretches of the device's time that it is about, on the first of its ranks, the longest first.
+    intervals: Vec<Interval>,
     /// A finding before it that speaks of most of the same time.
     same_time_as: Option<&'static str>,
 }
@@ -136,6 +138,28 @@ pub(super) enum Amount {
     Text(String),
 }
 
+/// A stretch of the device's time that a finding is about.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct Interval {
+    /// Rank.
+    rank: u32,
+    /// Start, ns from the capture's zero.
+    start_ns: i64,
+    /// End, ns.
+    end_ns: i64,
+}
+
+/// Intervals that are told of a finding, at most.
+const INTERVALS: usize = 16;
+
+/// The longest stretches of what a finding is about.
+fn intervals(finding: &Finding) -> Vec<Interval> {
+    let mut spans = finding.selection.clone();
+    spans.sort_by_key(|span| (std::cmp::Reverse(span.len()), span.start));
+    let rank = finding.ranks.first().copied().unwrap_or(0);
+    spans.into_iter().take(INTERVALS).map(|span| Interval { rank, start_ns: span.start, end_ns: span.end }).collect()
+}
+
 /// A finding of a capture.
 pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found {
     let fact = |e: &Evidence| {
@@ -179,6 +203,7 @@ pub(super) fn finding(capture: &Capture, finding: &Finding, lang: Lang) -> Found
         supersedes: finding.supersedes.clone(),
         explains_ns: finding.explains,
         cost_ns: finding.cost,
+        intervals: intervals(finding),
         same_time_as: finding.same_time_as,
     }
 }

@@ -166,6 +166,7 @@ impl Rule for TraceIntegrity {
             beyond: false,
             cost: 0,
             weight: 1.0,
+            selection: Vec::new(),
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was
