@@ -12,6 +12,7 @@ pub mod invariants;
 pub mod kernel_sums;
 pub mod level;
 pub mod limits;
+pub mod lost;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
@@ -144,6 +145,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::assure(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
+    abstained.extend(lost::withhold(&mut findings, analysis));
     let explained = claims::settle(&mut findings, analysis);
     let marked = |finding: &Finding| {
         let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));

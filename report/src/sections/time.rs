@@ -27,6 +27,13 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
         return;
     };
+    if page.capture.loss.forbids_shares() {
+        page.paragraph(page.get(Text::new(
+            "Not shown: what looks idle may be work that could not be read, so no part of a step has a known share.",
+            "此处略去：看似空闲的时间可能是未能读取的工作，因此一步中任何部分的占比都未知。",
+        )));
+        return;
+    }
     let about = page.fill(
         match page.is_window() {
             _ if rank.only_collectives => Text::new(
