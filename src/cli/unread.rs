@@ -13,7 +13,7 @@ pub(super) fn tell(unread: &[String]) -> Exit {
         say(&format!("strato: {sentence}"));
     }
     if let Some(more) = unread.len().checked_sub(SAID).filter(|more| *more > 0) {
-        say(&format!("strato: {more} further inputs could not be read; `strato import` counts them"));
+        say(&format!("strato: {more} further notes on what was read or left out; `strato import` counts them"));
     }
     if unread.is_empty() { Exit::Done } else { Exit::Partly }
 }

@@ -103,8 +103,12 @@ pub struct Loss {
     pub unrecorded: Part,
     /// Device operations, and those whose launch was recorded and lost.
     pub links: Part,
+    /// Rows that stand twice in the source and were counted once.
+    pub doubled: u64,
     /// Files of the capture that could not be read.
     pub files: u64,
+    /// Of these, files that whoever opened the capture has named already.
+    pub named_files: u64,
     /// Where the source ends early.
     pub cut: Option<Cut>,
     /// The ranks of the job, where some are absent.
@@ -144,7 +148,9 @@ impl Loss {
             unknown: Part::of(damaged.saturating_sub(told), trace.slice_count() as u64),
             unrecorded: Part::of(if linked { integrity.unrecorded } else { 0 }, integrity.device_ops),
             links: Part { lost: if linked { links } else { 0 }, all: integrity.device_ops },
+            doubled: trace.stat(ImportStat::DOUBLED_ROWS),
             files,
+            named_files: trace.stat("import.unreadable_file"),
             cut: cut(trace),
             ranks: absent(trace, places),
             places: places.len() as u64,

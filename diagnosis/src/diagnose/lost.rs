@@ -14,7 +14,9 @@ const SHARED: f64 = 0.10;
 
 /// Everything that is lost, one sentence each, without its full stop.
 pub fn notes(loss: &Loss) -> Vec<Message> {
-    let mut notes = records(loss, |part| part.lost > 0, loss.files > 0);
+    let mut notes = records(loss, |part| part.lost > 0, loss.files > loss.named_files);
+    let text = Text::new("{n} rows stand twice and were counted once", "有 {n} 行重复出现，只计一次");
+    notes.extend((loss.doubled > 0).then(|| Message::new(text, [("n", Value::Count(loss.doubled))])));
     notes.extend(loss.ranks.as_ref().filter(|ranks| ranks.captured > 1).map(|_| ranks(loss)).flatten());
     notes
 }
@@ -64,7 +66,7 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
         out.push(part(SILENT, loss.unrecorded, Text::new("launched operations", "已下发的操作")));
     }
     if files {
-        let text = Text::new("{n} files of the capture could not be read", "采集中有 {n} 个文件无法读取");
+        let text = Text::new("files of the capture could not be read: {n}", "采集中无法读取的文件：{n} 个");
         out.push(Message::new(text, [("n", Value::Count(loss.files))]));
     }
     out
