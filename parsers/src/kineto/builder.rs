@@ -164,7 +164,7 @@ impl<'a> BatchBuilder<'a> {
                 .filter(|_| carries_correlation(category))
                 .or_else(|| traced(event, category)),
             track,
-            name: self.text(event.name.unwrap_or(Text { raw: b"", escaped: false })),
+            name: self.name(category, event.name.unwrap_or(Text { raw: b"", escaped: false })),
             detail,
             category,
         }
@@ -389,6 +389,19 @@ impl<'a> BatchBuilder<'a> {
         let tally = self.batch.ledger.entry(cat).or_default();
         tally.read += 1;
         tally.note = note;
+    }
+
+    /// Number of a name: that of a Python frame begins with the path of its file.
+    fn name(&mut self, category: Category, name: Text<'a>) -> u32 {
+        if category == Category::PythonFrame && !self.text_ids.contains_key(name.raw) {
+            let (path, _) = name.decode();
+            let kept = secret::without_homes(&path);
+            if kept != path {
+                let id = self.owned(kept);
+                self.text_ids.insert(name.raw, id);
+            }
+        }
+        self.text(name)
     }
 
     /// Number of a text of the file.
