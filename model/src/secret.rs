@@ -49,14 +49,43 @@ const WORDS: [&str; 20] = [
 ];
 
 /// Ends of a word that announce one all the same, as in `--apikey`.
-const ENDS: [&str; 4] = ["apikey", "token", "secret", "password"];
+const ENDS: [&str; 7] = ["apikey", "accountkey", "accesskey", "secretkey", "token", "secret", "password"];
 
 /// Parameters of an address that sign it, beside those that [`WORDS`] know: of Azure's shared access and of older AWS and Google
 /// links.
 const SIGNS: [&str; 3] = ["sig", "AWSAccessKeyId", "GoogleAccessId"];
 
-/// How secrets begin that their makers mark as such: OpenAI, Hugging Face, GitHub, GitLab, Slack, AWS, and JSON web tokens.
-const MARKS: [&str; 9] = ["sk-", "hf_", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "AKIA", "eyJ"];
+/// How secrets begin that their makers mark as such: OpenAI, xAI, Groq, NVIDIA, Hugging Face, GitHub, GitLab, Slack, npm, PyPI, Google
+/// (keys and access tokens), AWS, and JSON web tokens.
+const MARKS: [&str; 22] = [
+    "sk-",
+    "xai-",
+    "gsk_",
+    "nvapi-",
+    "hf_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "npm_",
+    "pypi-",
+    "AIza",
+    "ya29.",
+    "AKIA",
+    "ASIA",
+    "eyJ",
+];
+
+/// What a key in the form of PEM begins and ends with.
+const PEM: [&str; 2] = ["-----BEGIN", "-----END"];
+/// Shortest text that `Basic` announces as a login; `a:b` in base64 and more.
+const LOGIN: usize = 8;
 
 /// Shortest text that such a mark makes a secret.
 const MARKED: usize = 16;
@@ -70,6 +99,7 @@ pub fn is_secret_variable(name: &str) -> bool {
 /// A command line, or a process name that is one, as it may be kept: without values of secret options and variables, without
 /// logins in addresses, without marked secrets, and without the names of people in paths.
 pub fn kept(line: &str) -> String {
+    let line = &without_pem(line);
     let mut out = String::with_capacity(line.len());
     let mut hides = false;
     let mut before = "";
@@ -89,8 +119,11 @@ pub fn kept(line: &str) -> String {
         } else {
             out.push_str(&shown(word, bare));
             let is_name = (is_option && !bare.contains('=')) || bare.ends_with(':');
-            hides = bare.eq_ignore_ascii_case("bearer") || (is_name && is_secret_option(bare));
-            before = bare;
+            let scheme = bare.rsplit(':').next().unwrap_or(bare);
+            let is_basic = scheme.eq_ignore_ascii_case("basic");
+            let announces = is_name && is_secret_option(bare) || is_basic && scheme != bare;
+            hides = scheme.eq_ignore_ascii_case("bearer") || announces;
+            before = if is_basic { "Basic" } else { bare };
         }
         out.push_str(space);
     }
@@ -102,6 +135,12 @@ fn is_login(option: &str, word: &str) -> bool {
     let is_port = || word.bytes().all(|byte| byte.is_ascii_digit() || b":./-".contains(&byte));
     match option {
         "-u" | "--user" | "--proxy-user" => word.contains(':'),
+        // The word is an English one too; what follows the scheme is base64.
+        "Basic" => {
+            let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
+            let mixed = word.ends_with('=') || word.bytes().any(|byte| byte.is_ascii_digit());
+            word.len() >= LOGIN && mixed && word.bytes().all(is_base64)
+        }
         "-p" => !word.is_empty() && !word.starts_with('-') && !word.contains('/') && !is_port(),
         _ => false,
     }
@@ -115,17 +154,40 @@ fn is_secret_option(name: &str) -> bool {
         .any(|word| WORDS.contains(&word) || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
+/// A text without keys in the form of PEM.
+fn without_pem(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, key)) = rest.split_once(PEM[0]) {
+        out.push_str(before);
+        out.push_str(HIDDEN);
+        let after = key.split_once(PEM[1]).and_then(|(_, end)| end.split_once("-----"));
+        rest = after.map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
 /// A word whose value is not announced by the one before it.
 fn shown(word: &str, bare: &str) -> String {
+    // Connection strings, and queries without their address.
+    let between = if word.contains("://") { &[';'][..] } else { &[';', '&'] };
+    if bare.contains('=') && bare.contains(between) {
+        let parts = bare.split_inclusive(between).map(|part| {
+            let value = part.trim_end_matches(between);
+            shown(part, value)
+        });
+        return word.replacen(bare, &parts.collect::<String>(), 1);
+    }
     if let Some((name, value)) = bare.split_once('=')
         && !value.is_empty()
-        && is_secret_option(name)
+        && (is_secret_option(name) || SIGNS.iter().any(|sign| name.eq_ignore_ascii_case(sign)))
     {
         return word.replacen(&format!("={value}"), &format!("={HIDDEN}"), 1);
     }
     let value = bare.rsplit('=').next().unwrap_or(bare).trim_matches(['"', '\'']);
-    if value.len() >= MARKED && MARKS.iter().any(|mark| value.starts_with(mark)) {
-        return word.replace(value, HIDDEN);
+    let marked = value.rsplit(':').next().unwrap_or(value);
+    if marked.len() >= MARKED && MARKS.iter().any(|mark| marked.starts_with(mark)) {
+        return word.replace(marked, HIDDEN);
     }
     if word.contains("://") {
         return address(word);
@@ -161,8 +223,9 @@ fn address(word: &str) -> String {
 
 /// A text in which the homes of people are `~`.
 pub fn without_homes(text: &str) -> String {
+    let text = without_profiles(text);
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
+    let mut rest = text.as_str();
     let begins = |out: &str| !out.ends_with(|c: char| c.is_alphanumeric() || "/._-~".contains(c));
     while let Some(at) = rest.find('/') {
         let (before, path) = rest.split_at(at);
@@ -182,6 +245,27 @@ pub fn without_homes(text: &str) -> String {
     out
 }
 
+/// A text in which the homes of people on Windows are `~`.
+fn without_profiles(text: &str) -> String {
+    const BASE: &str = r":\Users\";
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, path)) = rest.split_once(BASE) {
+        let length = path.find(|c: char| !(c.is_alphanumeric() || "._- ".contains(c))).unwrap_or(path.len());
+        let drive = before.char_indices().next_back().filter(|(_, c)| c.is_ascii_alphabetic());
+        match drive.and_then(|(at, _)| before.get(..at)) {
+            Some(before) => out.extend([before, "~"]),
+            None => out.extend([before, BASE, path.get(..length).unwrap_or_default()]),
+        }
+        rest = path.get(length..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Folders below the root in which homes lie at most, as in `/data/home/alice`.
+const BELOW: usize = 2;
+
 /// Bytes of the home that a path begins with.
 fn home(path: &str) -> Option<usize> {
     let end = |from: usize| {
@@ -196,7 +280,10 @@ fn home(path: &str) -> Option<usize> {
             .is_none_or(|c| !(c.is_alphanumeric() || "._-".contains(c)))
             .then_some("/root".len());
     }
-    ["/home/", "/Users/"].into_iter().find(|base| path.starts_with(base)).and_then(|base| end(base.len()))
+    let whole = path.find(|c: char| !(c.is_alphanumeric() || "/._-@".contains(c))).unwrap_or(path.len());
+    let path = path.get(..whole)?;
+    let base = |base: &str| path.find(base).filter(|at| path.get(..*at).is_some_and(|before| before.matches('/').count() <= BELOW)).map(|at| at + base.len());
+    ["/home/", "/Users/"].into_iter().filter_map(base).min().and_then(end)
 }
 
 #[cfg(test)]
@@ -229,6 +316,15 @@ mod tests {
             ("mkdir -p /data/x", "mkdir -p /data/x"),
             ("curl --header=Cookie:abc -H 'X-Api-Key:abc'", "curl --header=Cookie:*** -H 'X-Api-Key:***'"),
             ("run cuda:0 std::sort", "run cuda:0 std::sort"),
+            ("run nvapi-abcdefghijklmnop AIzaabcdefghijklmnop", "run *** ***"),
+            ("run --x=ya29.abcdefghijklmnop k:xai-abcdefghijklmnop", "run --x=*** k:***"),
+            ("run xoxp-abcdefghijklmnop npm_abcdefghijklmnop", "run *** ***"),
+            ("A=https;AccountName=n;AccountKey=ab==;E=core.net", "A=https;AccountName=n;AccountKey=***;E=core.net"),
+            ("get 'sv=1&sig=ab%3D&se=2' sig=abc", "get 'sv=1&sig=***&se=2' sig=***"),
+            ("-H Authorization:Basic YWxhZGRpbjpvcGVu", "-H Authorization:*** ***"),
+            ("send Basic dXNlcjpwYXNz1g== x", "send Basic *** x"),
+            ("Basic training of a model", "Basic training of a model"),
+            ("x -----BEGIN RSA PRIVATE KEY----- MII abc -----END RSA PRIVATE KEY----- y", "x *** y"),
             ("", ""),
         ] {
             assert_eq!(kept(line), expected);
@@ -239,7 +335,10 @@ mod tests {
     fn homes_are_shortened_wherever_a_path_begins() {
         for (text, expected) in [
             ("/home/alice/.nv/cache:/Users/bob", "~/.nv/cache:~"),
-            ("/data/home/alice", "/data/home/alice"),
+            ("/data/home/alice/x", "~/x"),
+            ("/mnt/nfs/home/alice/x", "~/x"),
+            ("/usr/lib/python3/site-packages/home/x.py", "/usr/lib/python3/site-packages/home/x.py"),
+            (r"C:\Users\alice\x.py(3): f", r"~\x.py(3): f"),
             ("/home/", "/home/"),
             ("/opt/x", "/opt/x"),
         ] {

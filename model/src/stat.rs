@@ -47,6 +47,12 @@ pub struct ImportStat {
 impl ImportStat {
     /// Kernels that ran one after the other for the sake of counters: what lies between them says nothing of a run.
     pub const RUN_ALONE: &str = "trace.kernels_run_alone";
+    /// Operations of a device that the source links to calls and has no row of.
+    pub const WORK_WITHOUT_ROW: &str = "trace.work_without_row";
+    /// Rows that stand twice and are counted once.
+    pub const DOUBLED_ROWS: &str = "trace.doubled_rows";
+    /// Calls that the source links to operations of a device and has no row of.
+    pub const CALLS_WITHOUT_ROW: &str = "trace.calls_without_row";
     /// Kernels that ran and have no row, by the numbers of those that have one.
     pub const MISSING_KERNELS: &str = "trace.missing_kernels";
 }

@@ -47,7 +47,7 @@ impl Meter {
 
     /// What was wrong with the content, once reading has ended.
     pub fn damage(&self) -> Option<String> {
-        let long = || format!("a row or record has no end within {} MiB", MAX_PIECE >> 20);
+        let long = || format!("a row or record is longer than the {} MiB that are read of one", MAX_PIECE >> 20);
         self.0.damage.borrow().clone().or_else(|| self.exceeded().then(long))
     }
 }

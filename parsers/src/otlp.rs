@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::{
     Format, Head, Match, Place, ReadError, ReadOptions, container,
     json::member,
-    json_walk::{List, walk},
     lanes::{Account, Lanes},
-    lines::Lines,
 };
+
+mod stream;
 
 /// Spans of OpenTelemetry.
 pub const FORMAT: Format =
@@ -24,8 +24,6 @@ pub const FORMAT: Format =
 
 /// Bytes that tell whether a file has an export per line.
 const HEAD: usize = 64 << 10;
-/// Longest line: the exporter's batches have some hundred spans.
-const LINE: usize = 4 << 20;
 /// Most services and requests that are told apart.
 const MAX_KNOWN: usize = 1 << 16;
 
@@ -59,24 +57,12 @@ struct Resource {
     attributes: Vec<Attribute>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Scope {
-    spans: Vec<Span>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ResourceSpans {
-    resource: Resource,
-    #[serde(alias = "instrumentationLibrarySpans")]
-    scope_spans: Vec<Scope>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Export {
-    resource_spans: Vec<ResourceSpans>,
+impl Resource {
+    /// What the service calls itself; empty where nothing says it.
+    fn service(&self) -> String {
+        let named = self.attributes.iter().find(|attribute| attribute.key == "service.name");
+        named.and_then(Attribute::text).unwrap_or_default()
+    }
 }
 
 impl Attribute {
@@ -121,20 +107,22 @@ impl Import<'_> {
         }
     }
 
-    fn spans(&mut self, spans: &ResourceSpans) {
-        let named = spans.resource.attributes.iter().find(|attribute| attribute.key == "service.name");
-        let service = named.and_then(Attribute::text).unwrap_or_default();
-        let key = Self::number(&mut self.services, &service);
-        let process = self.lanes.process(&mut *self.sink, key);
-        if !service.is_empty() {
-            self.sink.describe_process(process, None, Some(&service), None);
+    /// The number of a service, whose process has its name.
+    fn service(&mut self, name: &str) -> u64 {
+        let key = Self::number(&mut self.services, name);
+        if !name.is_empty() {
+            let process = self.lanes.process(&mut *self.sink, key);
+            self.sink.describe_process(process, None, Some(name), None);
         }
-        for span in spans.scope_spans.iter().flat_map(|scope| &scope.spans) {
-            self.account.read += 1;
-            match self.span(key, span) {
-                Some((start, end)) => self.account.keep(start, end),
-                None => self.account.incomplete += 1,
-            }
+        key
+    }
+
+    /// Takes a span; one that could not be read has neither beginning nor end.
+    fn take(&mut self, service: u64, span: &Span) {
+        self.account.read += 1;
+        match self.span(service, span) {
+            Some((start, end)) => self.account.keep(start, end),
+            None => self.account.incomplete += 1,
         }
     }
 
@@ -168,37 +156,14 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         account: Account::default(),
         unreadable: 0,
     };
-    let mut damage = None;
-    if lines(&container::head(path, HEAD)?) {
-        let mut lines = Lines::open(path, LINE)?;
-        while let Some(line) = lines.next()? {
-            match serde_json::from_slice::<Export>(line) {
-                Ok(export) => export.resource_spans.iter().for_each(|spans| import.spans(spans)),
-                Err(_) if line.trim_ascii().is_empty() => {}
-                Err(_) => import.unreadable += 1,
-            }
-            let (done, total) = lines.progress();
-            (options.progress)(done, total);
-        }
-        damage = damage.or(lines.damage().map(str::to_owned));
-    } else {
-        let list = |place: &str| if place == "resourceSpans" { List::Give } else { List::Skip };
-        let take = &mut |_: usize, place: &str, raw: &str| {
-            if place == "resourceSpans" {
-                match serde_json::from_str::<ResourceSpans>(raw) {
-                    Ok(spans) => import.spans(&spans),
-                    Err(_) => import.unreadable += 1,
-                }
-            }
-        };
-        damage = walk(path, options.progress, &list, take)?;
-    }
+    let one_each = lines(&container::head(path, HEAD)?);
+    let damage = stream::read(path, one_each, &mut import, options.progress)?;
     if import.account.read == 0 {
         return Err(ReadError::Malformed {
             path: path.to_owned(),
             place: Place::File,
             expected: format!("spans of OpenTelemetry ({})", damage.as_deref().unwrap_or("none")),
-            next: "check that the collector's file exporter wrote it to the end".to_owned(),
+            next: "check that the file holds what the collector exported, from its beginning on".to_owned(),
         });
     }
     let Import { sink, account, models, unreadable, lanes, .. } = import;
@@ -219,10 +184,12 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     Ok(())
 }
 
-/// Whether a file has an export on each of its lines: one of the first is whole.
+/// Whether a file has an export on each of its lines: one of the first is whole, or longer than any line of indented JSON.
 fn lines(head: &[u8]) -> bool {
-    let mut first = head.trim_ascii_start().split(|byte| *byte == b'\n').take(4);
-    first.any(|line| line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok())
+    let text = head.trim_ascii_start();
+    let mut first = text.split(|byte| *byte == b'\n').take(4);
+    head.len() >= HEAD && !text.contains(&b'\n')
+        || first.any(|line| line.starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok())
 }
 
 #[cfg(test)]
@@ -256,6 +223,41 @@ mod tests {
                 [Some("vllm-server")]
             );
         }
+    }
+
+    /// The batch processor's default makes lines of 10 MB: such a file was refused, and beside short lines they were lost. One
+    /// document of many spans was read up to its first 4 MiB.
+    #[test]
+    fn a_batch_of_8_192_spans_on_a_line_is_read() {
+        const LONG: usize = 8_192;
+        let pad = "x".repeat(1_100);
+        let span = |i: usize| format!(r#"{{"traceId":"{i}","name":"r","startTimeUnixNano":"{}","endTimeUnixNano":"1700000000000900000","attributes":[{{"key":"gen_ai.prompt","value":{{"stringValue":"{pad}"}}}}]}}"#, 1_700_000_000_000_000_000 + i as u64);
+        let spans: Vec<String> = (0..LONG).map(span).collect();
+        let export = |spans: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#);
+        let line = export(&spans.join(","));
+        assert!(line.len() > 8 << 20);
+        for (text, expected) in
+            [(line.clone(), LONG), (format!("{EXPORT}\n{line}\n{EXPORT}\n"), LONG + 4), (format!("{line}\n{line}\n"), 2 * LONG)]
+        {
+            let trace = import(&text);
+            assert_eq!((trace.slice_count(), trace.stat("otlp.unreadable_export")), (expected, 0));
+        }
+        let indented = export(&spans.join(",\n")).replacen('{', "{\n", 1);
+        assert_eq!(import(&indented).slice_count(), LONG);
+    }
+
+    /// A limit of ours is no fault of the exporter.
+    #[test]
+    fn a_span_beyond_the_limit_names_the_limit() {
+        let long = EXPORT.replace(r#""stringValue":"m""#, &format!(r#""stringValue":"{}""#, "m".repeat(5 << 20)));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("traces.json");
+        std::fs::write(&path, long).unwrap();
+        let refused = crate::detect::read(&path, &mut TraceBuilder::new("t", "otlp"), &ReadOptions::default());
+        let said = refused.err().unwrap().to_string();
+        assert!(said.contains("4 MiB that are read of one") && !said.contains("exporter"), "{said}");
+        let trace = import(&format!("{EXPORT}\n{}", std::fs::read_to_string(&path).unwrap()));
+        assert_eq!((trace.slice_count(), trace.stat("otlp.damaged_file")), (2, 1));
     }
 
     #[test]

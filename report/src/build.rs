@@ -46,10 +46,12 @@ impl Capture {
             evidence: analysis.evidence,
             grade: Grade::of(analysis.evidence, &analysis.integrity, nodes)
                 .or_sums(!trace.summaries.is_empty() || !trace.job_sums.is_empty())
-                .contradicted(contradicted),
+                .contradicted(contradicted)
+                .incomplete(analysis.loss.forbids_shares()),
             contradicted,
             caveat: [analysis.card.note_en.clone(), analysis.card.note_zh.clone()],
             integrity: analysis.integrity.clone(),
+            loss: analysis.loss.clone(),
             job_sums: JobTotals::of(trace),
             serving: Loads::of(trace),
             link_test: LinkTest::of(trace, diagnosis.limits.link.as_ref()),

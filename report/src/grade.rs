@@ -25,6 +25,12 @@ pub(crate) const CONTRADICTED: Text = Text::new(
     "比所记录内容应有的等级低一级：分析器自身的汇总与表中的行矛盾或彼此矛盾，任何时间占比都不确定",
 );
 
+/// What stands in place of a grade's text where so much is lost that no share of the time is known.
+pub(crate) const LOST: Text = Text::new(
+    "too much of what ran could not be read: no share of the time is known",
+    "未能读取的内容过多：任何时间占比都未知",
+);
+
 impl Grade {
     /// The grade that evidence and integrity allow; `nodes` says whether nodes of graph replays were recorded. That no graph
     /// was launched is evidence, but no detail.
@@ -52,6 +58,11 @@ impl Grade {
             Self::C if contradicted => Self::D,
             grade => grade,
         }
+    }
+
+    /// The grade of a capture that lacks so much that no share of its time is known.
+    pub fn incomplete(self, incomplete: bool) -> Self {
+        if incomplete { Self::D } else { self }
     }
 
     /// What the grade allows to say.

@@ -13,6 +13,7 @@ mod judgement;
 mod level;
 mod limits;
 mod losses;
+mod lost;
 mod owners;
 pub(super) mod readiness;
 mod replay;

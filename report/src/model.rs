@@ -73,6 +73,9 @@ pub struct Capture {
     pub caveat: [String; 2],
     /// What is wrong with the trace itself.
     pub integrity: diagnosis::analysis::Integrity,
+    /// What of the run the capture lacks.
+    #[serde(skip)]
+    pub loss: diagnosis::analysis::Loss,
     /// What it says of kernels without saying when they ran.
     pub summaries: Summaries,
     /// What it says of the steps and links of a job without a timeline.

@@ -96,6 +96,7 @@ fn capture(simulated: bool) -> Capture {
         grade: Grade::of(evidence, &integrity, true),
         caveat: ["Durations are taken as they are.".into(), "时长按原样使用。".into()],
         integrity,
+        loss: diagnosis::analysis::Loss::default(),
         summaries: Default::default(),
         job_sums: job_sums(),
         serving: Default::default(),

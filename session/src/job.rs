@@ -78,8 +78,8 @@ impl Job {
 }
 
 /// Joins captures that are ranks of one job; everything else stays as it is. A joined capture takes the place of its first
-/// rank, and its ranks are in order.
-pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
+/// rank, and its ranks are in order. A file that claims a rank which the job has already is told in a sentence.
+pub(crate) fn join(mut traces: Vec<Trace>) -> (Vec<Trace>, Vec<String>) {
     communicators::name(&mut traces);
     let mut jobs: Vec<Job> = Vec::new();
     for part in machine::join(traces) {
@@ -90,7 +90,36 @@ pub(crate) fn join(mut traces: Vec<Trace>) -> Vec<Trace> {
             None => jobs.push(Job { kind, ranks, start, parts: vec![part] }),
         }
     }
-    chain(jobs).into_iter().flat_map(whole).collect()
+    let jobs = chain(jobs);
+    let claimed = jobs.iter().enumerate().filter_map(|(at, job)| claimed(&jobs, at, job)).collect();
+    (jobs.into_iter().flat_map(whole).collect(), claimed)
+}
+
+/// What is told of a part of a job that is left over because another file claims its rank.
+fn claimed(jobs: &[Job], at: usize, job: &Job) -> Option<String> {
+    let kind = job.kind.as_ref()?;
+    let is_part = kind.world.is_none_or(|world| (job.ranks.len() as u64) < u64::from(world));
+    let apart = |other: &Job| other.start.zip(job.start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
+    let larger = |other: &Job| {
+        other.ranks.len() > job.ranks.len()
+            && other.kind.as_ref().is_some_and(|others| others.is_of(kind))
+            && apart(other) <= TOGETHER
+    };
+    let mut others = jobs.iter().enumerate().filter(|(index, other)| is_part && *index != at && larger(other));
+    others.find_map(|(_, other)| {
+        let rank = job.ranks.iter().find(|rank| other.ranks.contains(rank))?;
+        let source = |job: &Job| {
+            let mut parts = job.parts.iter();
+            let of = parts.find(|part| part.processes.iter().any(|process| process.rank == Some(*rank)));
+            of.map(|part| part.source.clone()).unwrap_or_default()
+        };
+        Some(format!(
+            "'{}' and '{}' both claim rank {rank} of one job, which counts the first; the other is read as a run of its own: leave \
+             one out",
+            source(other),
+            source(job)
+        ))
+    })
 }
 
 /// Joins jobs that turned out to be one: of a pipeline each rank has communicators with its neighbours alone, so that two ranks
@@ -160,6 +189,22 @@ mod tests {
     use model::{Category, Clock, Detail, Provenance, Slice, TraceBuilder, TraceSink, TrackKey, TrackKind};
 
     use super::*;
+
+    fn join(traces: Vec<Trace>) -> Vec<Trace> {
+        super::join(traces).0
+    }
+
+    /// Which of two files is the rank nobody knows; both were read and neither named.
+    #[test]
+    fn two_files_that_claim_one_rank_are_named() {
+        let told = |traces| super::join(traces).1;
+        let other = Trace { source: "again.json".to_owned(), ..rank(0, 2, Some(5)) };
+        let [sentence] = told(vec![rank(0, 2, Some(4)), rank(1, 2, Some(4)), other]).try_into().unwrap();
+        assert!(sentence.starts_with("'rank0.json' and 'again.json' both claim rank 0"), "{sentence}");
+        let runs = || vec![rank(0, 2, Some(0)), rank(0, 2, Some(9)), rank(1, 2, Some(1)), rank(1, 2, Some(10))];
+        assert_eq!(told(runs()), Vec::<String>::new(), "two whole runs");
+        assert_eq!(told(vec![rank(0, 2, None), rank(0, 2, None)]), Vec::<String>::new(), "two runs of one rank");
+    }
 
     fn rank(rank: u32, world: u32, unix: Option<Ns>) -> Trace {
         let mut b = TraceBuilder::new(format!("rank{rank}.json"), "kineto");

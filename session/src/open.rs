@@ -11,15 +11,13 @@ use std::{
 };
 
 use diagnosis::{analysis::graph_capture, platform::Packs};
-use model::{ImportStat, Severity, Trace, TraceBuilder};
-use parsers::{Place, ReadError, ReadOptions, log::Patterns};
+use model::{Trace, TraceBuilder};
+use parsers::{ReadOptions, log::Patterns};
 
 use crate::{Error, Reading, attach, job, kept, progress, progress::Stage};
 
-/// Directories below each other that are searched; profilers nest some four.
-const DEPTH: usize = 16;
-/// Files of no known format that are named; the rest is counted.
-const NAMED: usize = 3;
+mod copies;
+mod directory;
 
 /// Reads files by what a [`Reading`] says and its packs know.
 pub(crate) struct Importer<'r> {
@@ -101,9 +99,9 @@ impl<'r> Importer<'r> {
     /// capture.
     ///
     /// # Errors
-    /// The first path that gives nothing. In a directory, a file of an unknown format counts as `import.foreign_file`; one of a
-    /// known format that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to
-    /// diagnose as `import.declined_file`.
+    /// The first path that gives nothing. In a directory, a file of an unknown format counts as `import.foreign_file`; an entry
+    /// that cannot be read as `import.unreadable_file` as long as another one can, one that holds nothing to diagnose as
+    /// `import.declined_file`, one that holds what another one holds as `import.copied_file`.
     pub fn captures(&self, paths: &[PathBuf]) -> Result<Vec<Trace>, Error> {
         let mut traces = Vec::new();
         for path in paths {
@@ -115,7 +113,8 @@ impl<'r> Importer<'r> {
                 traces.push(self.file(path)?);
             }
         }
-        let mut traces = job::join(traces);
+        let (mut traces, claimed) = job::join(traces);
+        self.unread.borrow_mut().extend(claimed);
         // Facts beside a run are part of it; on their own they are none.
         if traces.iter().all(kept::holds_no_run) {
             self.unread.borrow_mut().extend(traces.iter_mut().filter_map(kept::no_run));
@@ -169,93 +168,6 @@ impl<'r> Importer<'r> {
             ..ReadOptions::default()
         }
     }
-
-    fn directory(&self, path: &Path) -> Result<Vec<Trace>, Error> {
-        let mut found = Vec::new();
-        self.walk(path, DEPTH, &mut found)?;
-        found.sort();
-        let mut traces: Vec<Trace> = Vec::new();
-        let (mut failed, mut declined): (Vec<ReadError>, Vec<ReadError>) = (Vec::new(), Vec::new());
-        let (mut foreign, mut no_run): (Vec<&Path>, Option<ReadError>) = (Vec::new(), None);
-        for entry in &found {
-            // A capture made from this directory and left in it would be everything once more.
-            if is_stored(entry)? {
-                continue;
-            }
-            // So would a file that another one in it is read with.
-            if parsers::detect::lead(entry, &self.options()).is_some_and(|lead| found.binary_search(&lead).is_ok()) {
-                continue;
-            }
-            match self.file(entry) {
-                Ok(trace) => traces.push(trace),
-                Err(Error::Read(e @ (ReadError::Declined { .. } | ReadError::NotRead { .. }))) => declined.push(e),
-                Err(Error::Read(e)) if e.is_foreign() => {
-                    foreign.push(entry);
-                    no_run = no_run.or(Some(e).filter(|e| !matches!(e, ReadError::UnknownFormat { .. })));
-                }
-                Err(Error::Read(e)) => failed.push(e),
-                Err(e) => return Err(e),
-            }
-        }
-        let Some(first) = traces.first_mut() else {
-            let why = failed.into_iter().chain(declined).chain(no_run).next();
-            return Err(why.unwrap_or_else(|| nothing_in(path, &foreign)).into());
-        };
-        self.unread.borrow_mut().extend(failed.iter().map(ToString::to_string));
-        let example = |errors: &[ReadError]| errors.first().map(ToString::to_string);
-        let counted = [
-            ("import.unreadable_file", Severity::Error, failed.len(), example(&failed)),
-            ("import.declined_file", Severity::Info, declined.len(), example(&declined)),
-            ("import.foreign_file", Severity::Info, foreign.len(), some_of(&foreign, path)),
-        ];
-        let counted = counted.into_iter().filter(|(_, _, count, _)| *count > 0);
-        first.stats.extend(counted.map(|(name, severity, count, example)| ImportStat {
-            name: name.to_owned(),
-            severity,
-            count: count as u64,
-            example,
-        }));
-        Ok(traces)
-    }
-
-    /// Whether the files of a directory are one capture to a profiler that writes directories.
-    fn is_capture_directory(&self, path: &Path) -> bool {
-        parsers::detect::detect(path, &self.options()).is_ok()
-    }
-
-    /// Regular files below a directory, and directories that are captures as a whole. Links to directories are not followed, so
-    /// there is no way round in a circle.
-    fn walk(&self, directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
-        let refused = |source| ReadError::Io { path: directory.to_owned(), source };
-        for entry in directory.read_dir().map_err(refused)? {
-            let entry = entry.map_err(refused)?;
-            let path = entry.path();
-            if entry.file_type().map_err(refused)?.is_dir() {
-                if depth == 0 {
-                    return Err(Error::Request(format!(
-                        "'{}' lies too deep; name the directory of the traces",
-                        path.display()
-                    )));
-                }
-                if self.is_capture_directory(&path) {
-                    found.push(path);
-                } else {
-                    self.walk(&path, depth - 1, found)?;
-                }
-            } else if path.is_file() && !is_of_a_database(&path) {
-                found.push(path);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether SQLite keeps a file beside a database that is there too. Whoever looked at a database leaves empty ones; what of a log was
-/// not read, the reader of the database says.
-fn is_of_a_database(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let database = ["-wal", "-shm"].iter().find_map(|ending| name.strip_suffix(ending));
-    database.is_some_and(|database| path.with_file_name(database).is_file())
 }
 
 /// What reading unwinds with where captures take as much memory as they may.
@@ -287,34 +199,11 @@ fn stored(path: &Path) -> Result<Option<Vec<Trace>>, Error> {
     Ok(None)
 }
 
-/// The first few of `files` by their names below `directory`.
-fn some_of(files: &[&Path], directory: &Path) -> Option<String> {
-    let name = |file: &&Path| file.strip_prefix(directory).unwrap_or(file).display().to_string();
-    let mut names = files.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
-    if files.len() > NAMED {
-        names.push_str(", …");
-    }
-    (!names.is_empty()).then_some(names)
-}
-
-/// The error of a directory whose files are of no known format.
-fn nothing_in(path: &Path, files: &[&Path]) -> ReadError {
-    let found = match some_of(files, path) {
-        Some(names) => format!("found only files that are none ({names})"),
-        None => "found no file".to_owned(),
-    };
-    let known = parsers::readable().collect::<Vec<_>>().join(", ");
-    ReadError::Malformed {
-        path: path.to_owned(),
-        place: Place::File,
-        expected: format!("a trace of a known format in this directory, {found}"),
-        next: format!("name the directory that the profiler wrote to, or a trace file; the formats are {known}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+    use model::Severity;
+
     use super::*;
 
     fn open(directory: &Path) -> Result<Vec<Trace>, Error> {
@@ -376,6 +265,63 @@ mod tests {
         assert!(sentence.contains("sysinfo.csv") && sentence.contains("only facts from 1 rows"), "{sentence}");
         write("k.csv", "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\"k\",1,2,2,100\n");
         assert_eq!(told(), Vec::<String>::new());
+    }
+
+    fn kineto(name: &str) -> String {
+        let event = |cat: &str, name: &str, tid: u8, ts: u8| {
+            format!(r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 0, "tid": {tid}, "ts": {ts}.0, "dur": 2.0, "args": {{"correlation": 7}}}}"#)
+        };
+        let events = [event("cuda_runtime", "cudaLaunchKernel", 1, 1), event("kernel", name, 7, 4)].join(",");
+        format!(r#"{{"schemaVersion": 1, "traceEvents": [{events}]}}"#)
+    }
+
+    /// Reads a directory; its captures and what was told.
+    fn told(directory: &Path) -> (Vec<Trace>, Vec<String>) {
+        let (reading, packs) = (Reading::default(), Packs::embedded().unwrap());
+        let importer = Importer::new(&reading, &packs).unwrap();
+        let traces = importer.open(&[directory.to_owned()]).unwrap();
+        (traces, importer.into_unread())
+    }
+
+    /// One entry that could not be opened refused the whole directory.
+    #[cfg(unix)]
+    #[test]
+    fn an_entry_that_cannot_be_opened_is_told_and_the_rest_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.json"), kineto("k")).unwrap();
+        std::os::unix::fs::symlink("nowhere", directory.path().join("b.json")).unwrap();
+        let (traces, told) = told(directory.path());
+        assert_eq!((traces.len(), traces[0].stat("import.unreadable_file")), (1, 1));
+        assert!(told.len() == 1 && told[0].contains("b.json"), "{told:?}");
+    }
+
+    /// Capture files in a directory were passed over without a word. One that was made from the directory adds nothing to it.
+    #[test]
+    fn capture_files_in_a_directory_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("a.json"), kineto("a")).unwrap();
+        let names = |traces: &[Trace]| -> Vec<bool> {
+            traces.iter().map(|trace| trace.strings.iter().any(|(_, text)| text == "a")).collect()
+        };
+        store::save(&path("all.strato"), &told(directory.path()).0).unwrap();
+        assert_eq!(names(&told(directory.path()).0), [true], "made from the directory");
+        std::fs::write(path("a.json"), kineto("b")).unwrap();
+        assert_eq!(names(&told(directory.path()).0), [false, true], "another run");
+        std::fs::remove_file(path("a.json")).unwrap();
+        assert_eq!(names(&told(directory.path()).0), [true], "alone");
+    }
+
+    /// A copy, and the compressed form of a file, were captures of their own.
+    #[test]
+    fn copies_of_a_file_count_once_and_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, kernel) in [("a.json", "a"), ("copy of a.json", "a"), ("b.json", "b")] {
+            std::fs::write(directory.path().join(name), kineto(kernel)).unwrap();
+        }
+        let (traces, told) = told(directory.path());
+        assert_eq!(traces.len(), 2);
+        assert!(told.len() == 1 && told[0].contains("copy of a.json' holds the same capture as"), "{told:?}");
     }
 
     /// An empty log beside a database that somebody had opened made the whole directory one with an unreadable file.

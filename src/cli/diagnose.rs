@@ -12,7 +12,7 @@ use super::{
     output::Output,
     page,
     progress::Bar,
-    results, target,
+    results, say, target,
 };
 use diagnosis::{diagnose::Severity, i18n::Lang};
 use report::{Report, json};
@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Also write the captures with steps, attribution and findings to this capture file, for 'strato sql'.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// End with exit code 1 when a finding is at least this severe.
+    /// End with exit code 1 when a finding is at least this severe, with 6 when too much of a capture is lost to judge it.
     #[arg(long, value_enum, value_name = "SEVERITY")]
     fail_on: Option<FailOn>,
     /// Print nothing; the exit code says it, and --output is still written.
@@ -66,6 +66,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         }
     }
     let (report, inputs, done) = build(global, &arguments, lang)?;
+    let unjudged = inputs.iter().any(|(_, analysis, _)| analysis.loss.forbids_causes());
     let text = match arguments.format {
         Form::Md if arguments.full => Output::Document(report.document(lang)),
         Form::Md => Output::Document(report.brief(lang)),
@@ -78,6 +79,10 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     };
     if arguments.output.is_some() || !arguments.quiet {
         global.deliver(&text, arguments.output.as_deref())?;
+    }
+    if unjudged && arguments.fail_on.is_some() {
+        say("strato: gate: cannot be judged, because too much of the capture is lost");
+        return Ok(Exit::Unjudged);
     }
     let gravest = arguments.fail_on.map(Severity::from).zip(report.gravest());
     let grave = gravest.is_some_and(|(limit, found)| found >= limit);

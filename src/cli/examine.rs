@@ -112,9 +112,12 @@ impl Examine {
     pub fn run(&self, global: &Global, quiet: bool) -> anyhow::Result<(Diagnosed, Exit)> {
         let bar = Bar::new(global.lang());
         let session = self.open(global.lang(), quiet, Cancel::default())?;
-        let unread = session.unread().to_vec();
+        let mut unread = session.unread().to_vec();
         let diagnosed = session.examine(&self.options())?.diagnose()?;
         drop(bar);
+        for (trace, analysis, _) in &diagnosed.captures {
+            unread.extend(unread::of_capture(&trace.source, &analysis.loss, global.lang()));
+        }
         Ok((diagnosed, unread::tell(&unread)))
     }
 

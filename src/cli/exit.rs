@@ -1,6 +1,7 @@
-//! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, 3 an input could not be
-//! read, or something of it, though the rest was; 4 the tool or device asked for is not there, 5 a gate was asked of two
-//! captures that may not be compared, 6 of two that have nothing to be judged by.
+//! Exit codes, which are a contract: 0 done, 1 done with findings, 2 usage or configuration, or an output that cannot be
+//! written; 3 an input could not be read, or something of it, though the rest was, or ranks of its job are absent; 4 the tool
+//! or device asked for is not there, 5 a gate was asked of two captures that may not be compared, 6 of captures that have
+//! nothing to be judged by, or lack too much.
 
 use parsers::ReadError;
 
@@ -13,7 +14,7 @@ pub enum Exit {
     Findings,
     /// A gate or a decision was asked of two captures that may not be compared.
     Refused,
-    /// A gate was asked of two captures that have nothing to be judged by.
+    /// A gate was asked of captures that have nothing to be judged by, or lack too much.
     Unjudged,
     /// Done with what could be read; an input, or something of it, is damaged or could not be.
     Partly,
@@ -94,7 +95,9 @@ fn of_read(error: &ReadError) -> u8 {
 }
 
 fn of_store(error: &store::Error) -> u8 {
-    if matches!(error, store::Error::Query { .. } | store::Error::Occupied { .. }) { 2 } else { 3 }
+    // What cannot be written is no fault of an input: a full disk ends as it does for every other output.
+    let asked = matches!(error, store::Error::Query { .. } | store::Error::Occupied { .. }) || error.is_of_writing();
+    if asked { 2 } else { 3 }
 }
 
 /// What a person is told of an error, with what it was about. Every error of a file names it, so a bare one is that of the standard
@@ -151,7 +154,8 @@ mod tests {
             (unknown.into(), 3),
             (store::Error::NotACapture { path: path.clone() }.into(), 3),
             (store::Error::Query { message: "m".into(), hint: "h".into() }.into(), 2),
-            (store::Error::Occupied { path }.into(), 2),
+            (store::Error::Occupied { path: path.clone() }.into(), 2),
+            (store::Error::Io { path, doing: "write", source: io(std::io::ErrorKind::StorageFull) }.into(), 2),
             (written.into(), 0),
             (io(std::io::ErrorKind::BrokenPipe).into(), 0),
             (io(std::io::ErrorKind::StorageFull).into(), 2),

@@ -95,9 +95,20 @@ pub(super) fn code(error: &sqlx::Error) -> Option<i32> {
     error.as_database_error().and_then(|error| error.code()?.parse().ok())
 }
 
+/// The name that a person gave a file: that of a temporary one is the target's with an ending.
+fn named(path: &Path) -> PathBuf {
+    let target = path.to_str().and_then(|path| path.strip_suffix(".tmp")?.rsplit_once('.'));
+    target.map_or_else(|| path.to_owned(), |(target, _)| PathBuf::from(target))
+}
+
 impl Error {
+    /// Whether it is a file of ours that could not be written, and nothing is wrong with an input.
+    pub fn is_of_writing(&self) -> bool {
+        matches!(self, Self::Io { doing, .. } | Self::Sqlite { doing, .. } if matches!(*doing, "write" | "finish" | "lock"))
+    }
+
     pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self::Io { path: path.to_owned(), doing, source }
+        move |source| Self::Io { path: named(path), doing, source }
     }
 
     pub(super) fn sqlite<E>(path: &Path, doing: &'static str) -> impl FnOnce(E) -> Self
@@ -107,7 +118,7 @@ impl Error {
         move |source| {
             let source = source.into();
             let is_altered = source.downcast_ref().and_then(code) == Some(libsqlite3_sys::SQLITE_IOERR_DATA);
-            if is_altered { Self::altered(path) } else { Self::Sqlite { path: path.to_owned(), doing, source } }
+            if is_altered { Self::altered(path) } else { Self::Sqlite { path: named(path), doing, source } }
         }
     }
 

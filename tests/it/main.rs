@@ -46,6 +46,7 @@ mod import_kill;
 mod kernel_metrics;
 mod link_tests;
 mod live;
+mod lost;
 mod metamorphic;
 mod metamorphic_capture;
 mod metamorphic_diagnosis;

@@ -34,6 +34,7 @@
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
+//! | [`loss`] | what of the run the capture lacks |
 //! | `passes` | steps found as equal passes that repeat |
 //! | [`period`] | layers found as tandem repeats |
 //! | [`inflation`] | by how much tracing made a step longer |
@@ -70,6 +71,7 @@ pub mod launching;
 pub mod lead;
 mod loading;
 mod logged;
+pub mod loss;
 pub mod manifest_inference;
 mod matching;
 pub mod measured;
@@ -102,6 +104,7 @@ pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer, Shadow};
 pub use edit::Edit;
 pub use job::Job;
+pub use loss::Loss;
 pub use measured::{Joined, Measured};
 pub use median::median;
 pub use owners::{Owner, Owners};

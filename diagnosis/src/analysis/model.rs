@@ -14,6 +14,7 @@ use super::{
     contradiction::Contradiction,
     idle::Gap,
     job::Job,
+    loss::Loss,
     launching::Launching,
     lead::Lead,
     measured::Measured,
@@ -60,6 +61,8 @@ pub struct Analysis {
     pub unmapped: Vec<(StringId, i64)>,
     /// What is wrong with the trace itself.
     pub integrity: Integrity,
+    /// What of the run the capture lacks.
+    pub loss: Loss,
     /// Measurements of its kernels that were taken apart from the run.
     pub measured: Measured,
     /// Sums of the profiler that its rows, or other sums of it, contradict.

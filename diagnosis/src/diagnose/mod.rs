@@ -14,6 +14,7 @@ pub mod invariants;
 pub mod kernel_sums;
 pub mod level;
 pub mod limits;
+pub mod lost;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
@@ -143,6 +144,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     abstained.retain(|abstention| state::of(abstention.rule) == state::State::Stable);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
+    abstained.extend(lost::withhold(&mut findings, analysis));
     let explained = claims::settle(&mut findings, analysis);
     let marked = |finding: &Finding| {
         let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));

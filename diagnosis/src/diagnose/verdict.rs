@@ -8,7 +8,7 @@ mod headline;
 mod place;
 mod statement;
 
-use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, limits::Limits, rule::Context};
+use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, limits::Limits, lost, rule::Context};
 use crate::{
     analysis::{AnchorKind, Confidence},
     i18n::Message,
@@ -72,8 +72,8 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     let levels = level::assess(cx);
     let (level, missing) = level::reached(&levels);
     let case = Case::new(cx, found, limits, level, &explained);
-    let place =
-        case.longest.filter(|_| level.is_some() && !ran_alone(cx)).and_then(|(rank, class)| Place::of(cx, rank, class));
+    let shares = level.is_some() && !ran_alone(cx) && !cx.analysis.loss.forbids_shares();
+    let place = case.longest.filter(|_| shares).and_then(|(rank, class)| Place::of(cx, rank, class));
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
     let leading = case.leading();
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
@@ -92,5 +92,6 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
         .or_else(|| statement::of(&case, place.as_ref(), first.as_ref(), &unjudged))
         .unwrap_or_else(gates::no_steps::ruling);
     let case::Ruling { layer, headline, confidence, because } = ruling;
+    let headline = lost::head(cx.analysis, headline);
     Verdict { layer, headline, confidence, because, place, first, unjudged, explained, level, missing, levels }
 }

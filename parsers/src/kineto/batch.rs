@@ -147,6 +147,26 @@ pub(super) struct Batch {
     pub host_pid: Option<i64>,
     /// Events of which neither category nor phase says what they are.
     pub unknown: u64,
+    /// Arrows from calls to device work.
+    pub arrows: Arrows,
+}
+
+/// Ends of arrows: behind the slice that they touch, and elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrows {
+    /// Those at calls.
+    pub calls: (u64, u64),
+    /// Those at device work.
+    pub work: (u64, u64),
+}
+
+impl Arrows {
+    /// Takes in those of another block.
+    pub fn add(&mut self, other: Self) {
+        for (own, other) in [(&mut self.calls, other.calls), (&mut self.work, other.work)] {
+            *own = (own.0 + other.0, own.1 + other.1);
+        }
+    }
 }
 
 impl Batch {

@@ -2,6 +2,7 @@
 
 use std::{collections::hash_map::Entry, hash::Hash};
 
+use memchr::memmem;
 use model::{Category, Detail, Ns, Severity, Span, StringId, TrackKind, secret};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +20,8 @@ use crate::{
 
 /// What the ledger calls slices that are written as two events.
 pub(super) const HALVES: &str = "begin and end events";
+/// Longest category that is looked for in a broken event, bytes; the longest known one takes 19.
+const LONGEST_CATEGORY: usize = 64;
 /// Longest text of shapes or dtypes that is kept, bytes; a real one takes a few hundred.
 const MAX_SHAPES: usize = 8 << 10;
 
@@ -33,7 +36,11 @@ pub(super) struct BatchBuilder<'a> {
     label_ids: FxHashMap<Label, u32>,
     classes: FxHashMap<&'a [u8], (Class, u32)>,
     last_class: Option<(&'a [u8], Class, u32)>,
+    last_slice: Option<Place<'a>>,
 }
+
+/// Process, thread and time of an event; an arrow ends where the slice begins that it leads to.
+type Place<'a> = (Owner<'a>, Owner<'a>, Option<Ns>);
 
 impl<'a> BatchBuilder<'a> {
     /// A builder for the block at byte `offset` of the content.
@@ -48,6 +55,7 @@ impl<'a> BatchBuilder<'a> {
             label_ids: FxHashMap::default(),
             classes: FxHashMap::default(),
             last_class: None,
+            last_slice: None,
         }
     }
 
@@ -114,6 +122,7 @@ impl<'a> BatchBuilder<'a> {
         let (class, cat) = self.classified(event, category);
         self.batch.vendor = self.batch.vendor.or(class.vendor);
         let start = self.time(event.ts, at);
+        self.last_slice = Some((event.pid, event.tid, start));
         let dur = event.dur.and_then(|dur| self.time(Some(dur), at));
         let category = refine(class.category, event);
         let tally = self.batch.ledger.entry(cat).or_default();
@@ -123,11 +132,16 @@ impl<'a> BatchBuilder<'a> {
             self.odd("kineto.events_without_time", Severity::DataLoss, at);
             return;
         };
-        tally.kept += 1;
-        tally.time = tally.time.saturating_add(dur.unwrap_or(0));
         if dur.is_none() {
             self.odd("kineto.events_without_duration", Severity::DataLoss, at);
+            // Work that lasts no time would be idle time.
+            if category.is_device_work() {
+                return;
+            }
         }
+        let tally = self.batch.ledger.entry(cat).or_default();
+        tally.kept += 1;
+        tally.time = tally.time.saturating_add(dur.unwrap_or(0));
         let dur = dur.unwrap_or(0);
         if category == Category::CaptureSpan {
             let span = Span::new(start, start.saturating_add(dur));
@@ -150,7 +164,7 @@ impl<'a> BatchBuilder<'a> {
                 .filter(|_| carries_correlation(category))
                 .or_else(|| traced(event, category)),
             track,
-            name: self.text(event.name.unwrap_or(Text { raw: b"", escaped: false })),
+            name: self.name(category, event.name.unwrap_or(Text { raw: b"", escaped: false })),
             detail,
             category,
         }
@@ -233,6 +247,7 @@ impl<'a> BatchBuilder<'a> {
         let forward_backward = event.cat.is_some_and(|cat| matches!(cat.raw, b"fwdbwd" | b"forward_backward"));
         if !forward_backward {
             let cat = event.cat.map_or_else(|| "flows".into(), |cat| format!("flow {}", cat.decode().0));
+            self.arrow(event, at);
             return self.tally(&cat, "not kept: each complete pair repeats a correlation id of the arguments");
         }
         self.tally("flow fwdbwd", "kept as flows, two events each");
@@ -241,6 +256,35 @@ impl<'a> BatchBuilder<'a> {
         };
         let track = self.track(Category::FrameworkOp, event);
         self.batch.flow_ends.push(FlowEnd { id, start: event.phase == b's', track, t });
+    }
+
+    /// Counts one end of an arrow from a call to its work: Kineto writes it right behind the slice that it touches.
+    fn arrow(&mut self, event: &Event<'a>, at: usize) {
+        let launches = event.cat.is_some_and(|cat| matches!(cat.raw, b"ac2g" | b"async_cpu_to_gpu"));
+        let Some(before) = self.last_slice.filter(|_| launches) else { return };
+        let place = (event.pid, event.tid, self.time(event.ts, at));
+        let arrows = if event.phase == b's' { &mut self.batch.arrows.calls } else { &mut self.batch.arrows.work };
+        let end = if place == before { &mut arrows.0 } else { &mut arrows.1 };
+        *end += 1;
+    }
+
+    /// Counts an event that is no JSON under the category that its text still names.
+    pub fn broken(&mut self, raw: &'a [u8], at: usize) {
+        self.odd("kineto.broken_events", Severity::DataLoss, at);
+        let named = || {
+            let after = memmem::find(raw, b"\"cat\"")? + b"\"cat\"".len();
+            let mut words = raw.get(after..)?.splitn(3, |b| *b == b'"');
+            let colon = words.next()?.trim_ascii();
+            words.next().filter(|_| colon == b":")
+        };
+        if let Some(cat) = named().filter(|cat| cat.len() <= LONGEST_CATEGORY) {
+            let (class, cat) = self.class(Text { raw: cat, escaped: cat.contains(&b'\\') });
+            if class.known {
+                let tally = self.batch.ledger.entry(cat).or_default();
+                tally.read += 1;
+                tally.note = category::note(class.category);
+            }
+        }
     }
 
     fn label(&mut self, event: &Event<'a>) {
@@ -345,6 +389,19 @@ impl<'a> BatchBuilder<'a> {
         let tally = self.batch.ledger.entry(cat).or_default();
         tally.read += 1;
         tally.note = note;
+    }
+
+    /// Number of a name: that of a Python frame begins with the path of its file.
+    fn name(&mut self, category: Category, name: Text<'a>) -> u32 {
+        if category == Category::PythonFrame && !self.text_ids.contains_key(name.raw) {
+            let (path, _) = name.decode();
+            let kept = secret::without_homes(&path);
+            if kept != path {
+                let id = self.owned(kept);
+                self.text_ids.insert(name.raw, id);
+            }
+        }
+        self.text(name)
     }
 
     /// Number of a text of the file.

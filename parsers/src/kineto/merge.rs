@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, Detail, Device, Flow, Ns, ProcessId, Provenance, Severity, Slice, StringId,
+    Category, Clock, CollectiveCall, Detail, Device, Flow, ImportStat, Ns, ProcessId, Provenance, Severity, Slice, StringId,
     TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    batch::{Batch, FlowEnd, Id, NONE, TrackRef},
+    batch::{Arrows, Batch, FlowEnd, Id, NONE, TrackRef},
     builder::HALVES,
     facts::{self, DeviceProperties, Facts},
     halves::{Halves, Open},
@@ -19,6 +19,8 @@ use crate::ReadOptions;
 
 /// Timestamps beyond this are Unix times (2001 and later), smaller ones count from `baseTimeNanoseconds`, ns.
 const UNIX_ERA: Ns = 1_000_000_000_000_000_000;
+/// Arrows that may end elsewhere for each that ends behind its slice; own value.
+const SORTED: u64 = 3;
 /// Ids of tracks that have no number of their own count down from here, away from any thread id.
 const UNNUMBERED: i64 = -(1 << 40);
 
@@ -48,6 +50,7 @@ pub(super) struct Merger<'s> {
     halves: Halves<Begun>,
     /// Events of which nothing says what they are.
     unknown: u64,
+    arrows: Arrows,
     devices: FxHashSet<i32>,
     vendor: Option<&'static str>,
     host_pid: Option<i64>,
@@ -72,6 +75,7 @@ impl<'s> Merger<'s> {
             open_flows: FxHashMap::default(),
             halves: Halves::default(),
             unknown: 0,
+            arrows: Arrows::default(),
             devices: FxHashSet::default(),
             vendor: None,
             host_pid: None,
@@ -123,6 +127,7 @@ impl<'s> Merger<'s> {
             self.halves.begin(thread, Open { start: half.at, name, row: begun });
         }
         self.unknown += batch.unknown;
+        self.arrows.add(batch.arrows);
         self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
         for sample in &batch.samples {
             self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, sample.t, sample.value);
@@ -223,6 +228,15 @@ impl<'s> Merger<'s> {
         ] {
             if count > 0 {
                 self.sink.stat(name, Severity::DataLoss, count, None);
+            }
+        }
+        // A file that another program has sorted says nothing by the order of its events.
+        for (name, (led, astray)) in
+            [(ImportStat::WORK_WITHOUT_ROW, self.arrows.work), (ImportStat::CALLS_WITHOUT_ROW, self.arrows.calls)]
+        {
+            if astray > 0 && led.saturating_mul(SORTED) >= astray {
+                let why = "arrows from calls to work end where no slice begins: its row is missing";
+                self.sink.stat(name, Severity::DataLoss, astray, Some(why));
             }
         }
         let worked = self.tracks.values().any(|(kind, ..)| *kind == TrackKind::DeviceQueue);

@@ -428,7 +428,11 @@ fn parse(bytes: &[u8], offset: u64, enough: usize) -> (Batch, End) {
                 if next.is_none() && enough < usize::MAX {
                     break End::Inside(start);
                 }
-                builder.odd("kineto.broken_events", Severity::DataLoss, start);
+                let end = match next {
+                    Some(Boundary::Event(at) | Boundary::Close(at)) => at,
+                    None => bytes.len(),
+                };
+                builder.broken(bytes.get(start..end).unwrap_or_default(), start);
                 match next {
                     Some(Boundary::Event(at) | Boundary::Close(at)) => at,
                     // The block after this one begins with an event.

@@ -6,7 +6,7 @@ use model::{
     Category, Clock, CollectiveCall, CopyDetail, Detail, ImportStat, KernelDetail, KernelSummary, Ns, ProbeRow,
     ProbeUnit, Reading, Setting, Severity, Slice, Statistic, StringId, TraceSink, TrackId,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     agents::Agents,
@@ -65,6 +65,10 @@ pub(super) struct Import<'a> {
     /// First and last number of the kernels of each process, and how many rows have one. The runtime numbers the dispatches
     /// of a process without a gap.
     numbered: FxHashMap<u64, (i64, i64, u64)>,
+    /// Process, number and start of those kernels.
+    dispatched: FxHashSet<(u64, i64, Ns)>,
+    /// Rows of kernels that stood before.
+    doubled: u64,
 }
 
 impl<'a> Import<'a> {
@@ -82,6 +86,8 @@ impl<'a> Import<'a> {
             ceilings: Vec::new(),
             alone: 0,
             numbered: FxHashMap::default(),
+            dispatched: FxHashSet::default(),
+            doubled: 0,
         }
     }
 
@@ -174,11 +180,16 @@ impl<'a> Import<'a> {
         (name, grid, block)
     }
 
-    /// Notes the number of a dispatch whose row was kept.
-    pub fn numbered(&mut self, pid: Option<i64>, dispatch: i64) {
+    /// Notes the number of a dispatch, and when it started; `false` where its row stood before.
+    pub fn numbered(&mut self, pid: Option<i64>, dispatch: i64, start: Ns) -> bool {
         let process = self.process_of(pid);
+        if !self.dispatched.insert((process, dispatch, start)) {
+            self.doubled += 1;
+            return false;
+        }
         let (first, last, rows) = self.numbered.entry(process).or_insert((dispatch, dispatch, 0));
         (*first, *last, *rows) = ((*first).min(dispatch), (*last).max(dispatch), rows.saturating_add(1));
+        true
     }
 
     /// Adds a copy from one agent to another.
@@ -291,6 +302,10 @@ impl<'a> Import<'a> {
             let why = "numbers of dispatches between the first and the last that have no row: the kernels are missing, so where \
                        the device seems idle it may have worked; record every kernel and export the whole table";
             self.sink.stat(ImportStat::MISSING_KERNELS, Severity::DataLoss, missing, Some(why));
+        }
+        if self.doubled > 0 {
+            let why = "rows of one process with the number and the start of a dispatch that stood before; counted once";
+            self.sink.stat(ImportStat::DOUBLED_ROWS, Severity::Notice, self.doubled, Some(why));
         }
         if self.copy_calls > 0 && self.copies == 0 {
             let why = "calls ask for copies and none was recorded: what such a call takes may be the copy itself; record with \

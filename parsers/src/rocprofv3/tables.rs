@@ -135,8 +135,9 @@ fn kernel(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let device = row.text(11).and_then(|cell| import.agents.device(&cell));
     let (block, items) = (row.ints(5), row.ints(8));
     let [stream, dispatch] = row.ints(13);
-    if let Some(dispatch) = dispatch {
-        import.numbered(pid, dispatch);
+    // A row that stands twice is read, and its kernel is kept once.
+    if dispatch.is_some_and(|dispatch| !import.numbered(pid, dispatch, times.0)) {
+        return Some((times.0, times.0));
     }
     import.kernel(times, pid, (device, queue, stream), correlation, (items, block), &name);
     Some(times)

@@ -6,7 +6,7 @@ use model::{EvidenceClass, Metric, Provenance};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Judgement, job, job_sums, plain, readiness, replay, roofline, steps, verdict, words};
+use super::{Judgement, job, job_sums, lost, plain, readiness, replay, roofline, steps, verdict, words};
 use crate::{
     grade::Grade,
     link_test,
@@ -38,6 +38,9 @@ pub(super) struct CaptureReport {
     job: Option<job::Job>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job_sums: Option<job_sums::JobSums>,
+    /// What of the run the capture lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<lost::Lost>,
     /// Kernels that were measured one by one, each alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_alone: Option<Vec<Summary>>,
@@ -205,6 +208,7 @@ pub(super) fn capture(capture: &Capture, lang: Lang) -> CaptureReport {
         integrity: integrity(capture),
         job: capture.job.as_ref().map(job::job),
         job_sums: (!capture.job_sums.is_empty()).then(|| job_sums::totals(&capture.job_sums)),
+        lost: lost::lost(&capture.loss, lang),
         measured_alone: summaries.map(|summaries| listed(&summaries.isolated)),
         measured_kernels: summaries.map(|summaries| {
             let joined = summaries.joined;

@@ -115,7 +115,11 @@ pub(super) fn write(page: &mut Page<'_>) {
     let sure = page.sure(verdict.confidence);
     let layer = page.get(words::verdict_layer(verdict.layer));
     facts.push(page.labelled(Text::new("Layer", "瓶颈层"), inlines![layer, sure]));
-    let allows = if capture.contradicted { grade::CONTRADICTED } else { capture.grade.text() };
+    let allows = match () {
+        () if capture.loss.forbids_shares() => grade::LOST,
+        () if capture.contradicted => grade::CONTRADICTED,
+        () => capture.grade.text(),
+    };
     let grade = inlines![format!("{:?} — ", capture.grade), page.get(allows), lost];
     facts.push(page.labelled(Text::new("Evidence", "证据等级"), grade));
     facts.push(page.labelled(Text::new("Level reached", "达到的级别"), page.get(words::level(verdict.level))));

@@ -11,6 +11,7 @@ mod job;
 mod job_sums;
 mod levels;
 mod limits;
+mod others;
 mod owners;
 mod readiness;
 mod replay;
@@ -73,6 +74,10 @@ pub enum Part {
     Steps,
     /// Where their time went.
     Time,
+    /// The other classes and ranks.
+    Others,
+    /// In the brief report, of a large job their groups and those that differ.
+    Groups,
     /// What the host was doing where it was idle.
     Owners,
     /// Which operators and kernels took it.
@@ -111,13 +116,14 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
         Self::Capture,
         Self::Steps,
         Self::Time,
+        Self::Others,
         Self::Owners,
         Self::Work,
         Self::Held,
@@ -136,11 +142,12 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 10] = [
+    const BRIEF: [Self; 11] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
         Self::Time,
+        Self::Groups,
         Self::Owners,
         Self::Limits,
         Self::Summaries,
@@ -157,6 +164,8 @@ impl Part {
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),
+            Self::Others => others::write(page),
+            Self::Groups => others::write_groups(page),
             Self::Owners => owners::write(page),
             Self::Work => work::write(page),
             Self::Held => held::write(page),

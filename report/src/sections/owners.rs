@@ -22,6 +22,9 @@ const WORTH: f64 = 0.01;
 
 /// Writes the first groups of the leading rank.
 pub(super) fn write(page: &mut Page<'_>) {
+    if page.capture.loss.forbids_shares() {
+        return;
+    }
     let Some(rank) = page.capture.leading_rank().map(|rank| rank.rank) else { return };
     let rows: Vec<&IdleOwner> = page.capture.owners.iter().filter(|row| row.rank == rank).collect();
     let all: f64 = rows.iter().map(|row| row.share).sum();

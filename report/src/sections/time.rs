@@ -7,7 +7,7 @@ use crate::{
     idle::Idle,
     inlines, kernel_name,
     model::{ClassPart, RankPart},
-    split::{Split, UNKNOWN},
+    split::UNKNOWN,
     units,
 };
 use diagnosis::{
@@ -15,7 +15,7 @@ use diagnosis::{
     i18n::{Text, Value},
 };
 
-/// Writes the layers and buckets of the main class, and one row for every other class and rank.
+/// Writes the layers and buckets of the main class.
 pub(super) fn write(page: &mut Page<'_>) {
     page.heading(Text::new("Where the time went", "时间去向"));
     let leading = page.capture.leading_rank();
@@ -27,6 +27,13 @@ pub(super) fn write(page: &mut Page<'_>) {
         )));
         return;
     };
+    if page.capture.loss.forbids_shares() {
+        page.paragraph(page.get(Text::new(
+            "Not shown: what looks idle may be work that could not be read, so no part of a step has a known share.",
+            "此处略去：看似空闲的时间可能是未能读取的工作，因此一步中任何部分的占比都未知。",
+        )));
+        return;
+    }
     let about = page.fill(
         match page.is_window() {
             _ if rank.only_collectives => Text::new(
@@ -69,7 +76,6 @@ pub(super) fn write(page: &mut Page<'_>) {
             [("n", Value::Count(rank.collectives.1)), ("all", Value::Count(rank.collectives.0))],
         ));
     }
-    others(page);
 }
 
 /// Mean per step and share of the class, each rounded by itself.
@@ -219,44 +225,4 @@ fn shadow(page: &mut Page<'_>, class: &ClassPart) {
         )),
         table,
     );
-}
-
-/// Every other class that counts, one row each.
-fn others(page: &mut Page<'_>) {
-    let leading = page.capture.leading_rank().map(|r| (r.rank, r.main));
-    let rest: Vec<(&RankPart, &ClassPart)> = page
-        .capture
-        .ranks
-        .iter()
-        .flat_map(|rank| rank.classes.iter().enumerate().map(move |(i, class)| (rank, i, class)))
-        .filter(|(rank, i, class)| class.used > 0 && leading != Some((rank.rank, Some(*i))))
-        .map(|(rank, _, class)| (rank, class))
-        .collect();
-    if rest.is_empty() {
-        return;
-    }
-    let mut table = Table::new([
-        ("rank".into(), Align::Right),
-        (page.get(Text::new("class", "类别")), Align::Left),
-        (page.get(Text::new("steps used", "采用步数")), Align::Right),
-        (page.get(words::layer(Layer::Operator)), Align::Right),
-        (page.get(words::layer(Layer::Runtime)), Align::Right),
-        (page.get(words::layer(Layer::Communication)), Align::Right),
-        (page.get(words::layer(Layer::Measurement)), Align::Right),
-        (page.get(Text::new("sum", "合计")), Align::Right),
-    ]);
-    let mut summed = false;
-    for (rank, class) in rest {
-        let head = cells![rank.rank.to_string(), Inlines::name(&class.key), units::count(class.used as u64)];
-        let split = Split::of(page.capture, rank, class);
-        summed |= rank.only_collectives;
-        table.row(head.into_iter().chain(split.means().map(Inlines::from)).chain(cells![split.whole()]));
-    }
-    page.table(page.get(Text::new("Other classes and ranks, µs per step", "其他类别与 rank，µs/步")), table);
-    if summed {
-        page.paragraph(page.get(Text::new(
-            "Where only the collectives of a rank were kept, its row is what the profiler summed of its steps: computing, exposed communication and free time; without such sums it is the time from its first collective to its last one. – was not recorded.",
-            "只保留了集合通信的 rank：其行为剖析器对各步的合计（计算、未掩盖通信与空闲）；没有此类合计时，为首个到最后一个集合通信之间的时间。– 表示未记录。",
-        )));
-    }
 }

@@ -47,7 +47,7 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     apart(&mut out);
     out.extend(ready(scene, capture, width));
     apart(&mut out);
-    for part in [Part::Time, Part::Owners] {
+    for part in [Part::Time, Part::Groups, Part::Owners] {
         out.extend(prose::lines(&part.of(capture, scene.lang), width));
     }
     Laid { lines: out, findings: told }

@@ -37,7 +37,7 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     }
     let mut text = Document::new();
     text.table(table);
-    for part in [Part::Steps, Part::Time, Part::JobSums] {
+    for part in [Part::Steps, Part::Time, Part::Others, Part::JobSums] {
         text.append(part.of(capture, scene.lang));
     }
     prose::lines(&text, width)

@@ -43,6 +43,7 @@ pub(super) fn calibrate(rank: &Rank, instances: &FxHashMap<u32, u32>) -> Model {
         nodes,
         ops: operations(timeline, instances, &typical, &causes),
         calls,
+        tracks: threads.iter().enumerate().map(|(i, thread)| (thread.track, i)).collect(),
         threads,
         main: roles.main,
         begins: timeline.calls.iter().map(|call| call.start).collect(),

@@ -348,21 +348,23 @@ impl<'a> Edited<'a> {
 
     /// The point of the call's thread after its return.
     fn after(&self, c: u32) -> Option<Node> {
-        let call = self.rank.timeline.calls.get(c as usize)?;
-        let thread = self.model.threads.iter().find(|t| t.track == call.track)?;
-        let mut at = thread.points.partition_point(|(t, _)| *t < call.end);
-        while let Some((_, node)) = thread.points.get(at) {
-            at += 1;
-            if *node == Node::End(c) {
-                return thread.points.get(at).map(|(_, node)| *node);
-            }
-        }
-        None
+        self.points_after(c)?.first().map(|(_, node)| *node)
+    }
+
+    /// The points of the call's thread after its return.
+    fn points_after(&self, c: u32) -> Option<&'a [(Ns, Node)]> {
+        let end = self.rank.timeline.calls.get(c as usize)?.end;
+        let model: &'a Model = self.model;
+        let points = &model.threads.get(model.calls.get(c as usize)?.thread as usize)?.points;
+        let rest = points.get(points.partition_point(|(t, _)| *t < end)..)?;
+        let at = rest.iter().position(|(_, node)| *node == Node::End(c))?;
+        rest.get(at + 1..)
     }
 
     /// Takes out of every stretch between two points its share of what the span loses.
     fn host(&mut self, track: TrackId, span: Span, ns: Ns) {
-        let Some(thread) = self.model.threads.iter().find(|t| t.track == track) else { return };
+        let model: &'a Model = self.model;
+        let Some(thread) = model.thread(track) else { return };
         let (len, less) = (i128::from(span.len()), i128::from((span.len() - ns.max(0)).max(0)));
         let mut at = thread.points.partition_point(|(t, _)| *t <= span.start);
         if len <= 0 {
@@ -411,17 +413,17 @@ impl<'a> Edited<'a> {
     /// Leaves so many percent of the host's time from a wait to the next launch.
     fn leave_after(&mut self, c: u32, percent: Ns) {
         let calls = &self.rank.timeline.calls;
-        let Some(track) = calls.get(c as usize).map(|call| call.track) else { return };
-        let rest = calls.iter().enumerate().skip(c as usize + 1).filter(|(_, call)| call.track == track);
+        let points = self.points_after(c).unwrap_or_default();
+        let begun = points.iter().filter_map(|(_, node)| if let Node::Begin(i) = node { Some(*i) } else { None });
         let capturing = &self.rank.timeline.capturing;
-        for (i, call) in rest {
+        for (i, call) in begun.filter_map(|i| Some((i, calls.get(i as usize)?))) {
             // Compilation, graph construction and allocation are no work of the scheduler.
             let other = call.kind.is_compile() || matches!(call.kind, HostCall::Alloc | HostCall::Free);
             let around = capturing.get(capturing.partition_point(|span| span.end <= call.start));
             if other || around.is_some_and(|span| span.start <= call.start) {
                 continue;
             }
-            self.call(i as u32, |row| {
+            self.call(i, |row| {
                 row.before = row.before.saturating_mul(percent) / 100;
                 if call.ops == 0 {
                     row.own = row.own.saturating_mul(percent) / 100;

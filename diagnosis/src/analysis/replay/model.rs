@@ -2,6 +2,7 @@
 //! up, and one order in which every point depends only on points before it.
 
 use model::{Ns, TrackId};
+use rustc_hash::FxHashMap;
 
 /// No operation, no call, no instance.
 pub(super) const NONE: u32 = u32::MAX;
@@ -116,6 +117,8 @@ pub(super) struct Model {
     pub calls: Vec<CallRow>,
     /// Host threads.
     pub threads: Vec<Thread>,
+    /// Their indices by track.
+    pub tracks: FxHashMap<TrackId, usize>,
     /// The one that launches most, as an index.
     pub main: usize,
     /// Observed begin of each call, ns.
@@ -126,6 +129,13 @@ pub(super) struct Model {
     pub ends: Vec<Ns>,
     /// Medians.
     pub typical: Typical,
+}
+
+impl Model {
+    /// The thread of a track.
+    pub fn thread(&self, track: TrackId) -> Option<&Thread> {
+        self.threads.get(*self.tracks.get(&track)?)
+    }
 }
 
 /// One host thread.

@@ -45,7 +45,7 @@ impl Facts {
             evidence: analysis.evidence,
             simulated: trace.simulated,
             steps: analysis.ranks.iter().filter_map(|rank| Some(rank.main_class()?.steady)).max().unwrap_or(0),
-            broken: analysis.integrity.is_broken(),
+            broken: analysis.integrity.is_broken() || analysis.loss.forbids_causes(),
             lost: lost.fold(0, u64::saturating_add),
             power: trace.counters.iter().any(|counter| watts(&counter.unit)),
             work: Profile::of_capture((trace, analysis)),

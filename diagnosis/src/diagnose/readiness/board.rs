@@ -153,7 +153,7 @@ impl Seen<'_> {
             let blind = matches!(class, EvidenceClass::Device | EvidenceClass::HostApi);
             wrong.push((if blind { Light::Red } else { Light::Amber }, Next::Collect(class)));
         }
-        if analysis.integrity.is_broken() {
+        if analysis.integrity.is_broken() || analysis.loss.forbids_causes() {
             facts.push(Fact::Broken);
             wrong.push((Light::Red, Next::Losses));
         }

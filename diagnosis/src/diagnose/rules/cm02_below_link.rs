@@ -37,13 +37,13 @@ const EXPLAINED: (f64, f64) = (0.25, 0.7);
 
 /// What is said of transfers whose size was recorded.
 const RECORDED: Text = Text::new(
-    "{n} collectives per step of {class} take {took} each with every rank there, {ratio} what their {size} need on the published link.{others} Beyond a healthy transfer that is {idle} of {step} ({share}).",
-    "{class} 每步有 {n} 次集合通信在所有 rank 到齐后各需 {took}，是其 {size} 在公布链路上所需时间的 {ratio}。{others}超出正常传输的部分为 {idle}，步时 {step}（{share}）。",
+    "{n} collectives per step of {class} take {took} each with every rank of the group there, {ratio} what their {size} need on the published link.{others} Beyond a healthy transfer that is {idle} of {step} ({share}).",
+    "{class} 每步有 {n} 次集合通信在组内所有 rank 到齐后各需 {took}，是其 {size} 在公布链路上所需时间的 {ratio}。{others}超出正常传输的部分为 {idle}，步时 {step}（{share}）。",
 );
 /// The same where it follows from the model.
 const MODELLED: Text = Text::new(
-    "{n} collectives per step of {class} take {took} each with every rank there, {ratio} what their {size} (modelled: hidden size times rows) need on the published link.{others} Beyond a healthy transfer that is {idle} of {step} ({share}).",
-    "{class} 每步有 {n} 次集合通信在所有 rank 到齐后各需 {took}，是其 {size}（推算：隐藏维度 × 行数）在公布链路上所需时间的 {ratio}。{others}超出正常传输的部分为 {idle}，步时 {step}（{share}）。",
+    "{n} collectives per step of {class} take {took} each with every rank of the group there, {ratio} what their {size} (modelled: hidden size times rows) need on the published link.{others} Beyond a healthy transfer that is {idle} of {step} ({share}).",
+    "{class} 每步有 {n} 次集合通信在组内所有 rank 到齐后各需 {took}，是其 {size}（推算：隐藏维度 × 行数）在公布链路上所需时间的 {ratio}。{others}超出正常传输的部分为 {idle}，步时 {step}（{share}）。",
 );
 
 /// The rule.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use model::{Ns, SliceId};
+use rustc_hash::FxHashMap;
 
 use super::reading::MOST_ROWS;
 use crate::{
-    analysis::{Bucket, Class, Rank},
+    analysis::{Bucket, Class, Job, Rank, job::Wait},
     diagnose::rule::Context,
 };
 
@@ -76,6 +77,7 @@ pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
             late: g.ranks.iter().map(|rank| Late { rank: *rank, ..Late::default() }).collect(),
         })
         .collect();
+    let absent = Absent::of(&analysis.job);
     let mut seen: Vec<BTreeMap<usize, Seen>> = groups.iter().map(|_| BTreeMap::new()).collect();
     for (index, rank, class) in counted(cx) {
         let mut own = vec![0; groups.len()];
@@ -85,14 +87,18 @@ pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
                 continue;
             }
             let (Some(group), Some(seen)) = (groups.get_mut(g), seen.get_mut(g)) else { continue };
-            own[g] += wait.ns;
+            let ns = wait.ns - absent.of_wait(wait);
+            if ns <= 0 {
+                continue;
+            }
+            own[g] += ns;
             let instance = seen.entry(wait.instance).or_default();
-            instance.least = if instance.waiting == 0 { wait.ns } else { instance.least.min(wait.ns) };
+            instance.least = if instance.waiting == 0 { ns } else { instance.least.min(ns) };
             (instance.late, instance.waiting) = (wait.late, instance.waiting + 1);
-            instance.total += wait.ns;
+            instance.total += ns;
             let Some(late) = group.late.iter_mut().find(|l| l.rank == wait.late) else { continue };
             wait.causes.iter().for_each(|c| *late.causes.entry((c.late, c.bucket)).or_default() += c.ns);
-            let slice = rank.timeline.ops.get(wait.op as usize).map(|op| (wait.ns, op.slice));
+            let slice = rank.timeline.ops.get(wait.op as usize).map(|op| (ns, op.slice));
             late.rows.extend(slice);
             if late.rows.len() > 4 * MOST_ROWS {
                 keep_longest(&mut late.rows);
@@ -128,6 +134,26 @@ pub fn waiting(cx: &Context<'_>) -> Vec<Waiting> {
 fn keep_longest(rows: &mut Vec<(Ns, SliceId)>) {
     rows.sort_by_key(|(ns, slice)| (std::cmp::Reverse(*ns), *slice));
     rows.truncate(MOST_ROWS);
+}
+
+/// What captured ranks wait for ranks that were not captured: in a group that lacks some, what the last of those that are there
+/// waits itself is nobody's of them.
+pub struct Absent(FxHashMap<usize, Ns>);
+
+impl Absent {
+    /// The waits of the last rank of each collective whose group is not whole.
+    pub fn of(job: &Job) -> Self {
+        let open = |wait: &&Wait| {
+            let group = job.instances.get(wait.instance).and_then(|instance| job.groups.get(instance.group));
+            wait.rank == wait.late && group.is_some_and(|group| !group.is_complete())
+        };
+        Self(job.waits.iter().filter(open).map(|wait| (wait.instance, wait.ns)).collect())
+    }
+
+    /// How much of a wait is for a rank that was not captured, ns.
+    pub fn of_wait(&self, wait: &Wait) -> Ns {
+        self.0.get(&wait.instance).copied().unwrap_or(0).min(wait.ns)
+    }
 }
 
 /// Every rank with its index and its main class, if that class has steps that count.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{Category, CounterTrack, Ns, SliceId, Span, StringId, Trace, TrackId};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     analysis::{
@@ -206,12 +206,9 @@ pub fn overlap(a: &[Span], b: &[Span]) -> Ns {
 
 /// The host thread that launched most of a step's operations.
 pub fn issuing_thread(rank: &Rank, step: &Step) -> Option<TrackId> {
-    let mut counts: Vec<(TrackId, usize)> = Vec::new();
+    let mut counts: FxHashMap<TrackId, usize> = FxHashMap::default();
     for call in rank.ops_of(step).iter().filter_map(|op| rank.timeline.call(op)) {
-        match counts.iter_mut().find(|(t, _)| *t == call.track) {
-            Some((_, n)) => *n += 1,
-            None => counts.push((call.track, 1)),
-        }
+        *counts.entry(call.track).or_default() += 1;
     }
     counts.into_iter().max_by_key(|(t, n)| (*n, std::cmp::Reverse(*t))).map(|(t, _)| t)
 }

@@ -30,7 +30,7 @@ const LINKS: Text = Text::new(
 
 /// The same where every rank is in the capture, so that waits are told from transfers.
 const LINKS_ALONE: Text = Text::new(
-    "why {operator} of {shape}, {share} of the step, reaches {reached} of the {source} link with every rank there: the findings explain less than half of that; measure that size alone (nccl-tests, rccl-tests, hccl_test)",
+    "why {operator} of {shape}, {share} of the step, reaches {reached} of the {source} link with every rank of the group there: the findings explain less than half of that; measure that size alone (nccl-tests, rccl-tests, hccl_test)",
     "为何 {operator}（{shape}，占步时 {share}）在所有 rank 到齐后只达到{source}链路的 {reached}：各结论只解释了其中不到一半；请单独测量该大小（nccl-tests、rccl-tests、hccl_test）",
 );
 

@@ -1,6 +1,6 @@
 //! Operators that take much of the step, and of which nobody knows how fast they could be.
 
-use model::Beside;
+use model::{Beside, Ns};
 
 use super::{Case, Unjudged};
 use crate::{
@@ -14,40 +14,48 @@ const LOOKED_AT: usize = 1000;
 
 /// What it says where the kernels ran from replays, which carry no shapes.
 const REPLAYED: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: replays carry no shapes; name the model (--model config.json), or give the capture of the graph (--graph-capture)",
-    "{bucket} 还能快多少（占步时 {share}）：图重放不带形状；请给出模型（--model config.json）或图捕获（--graph-capture）",
+    "how fast {bucket} could be, {share}: replays carry no shapes; name the model (--model config.json), or give the capture of the graph (--graph-capture)",
+    "{bucket} 还能快多少（{share}）：图重放不带形状；请给出模型（--model config.json）或图捕获（--graph-capture）",
 );
 /// What it says where they were given, and did not tell.
 const REPLAYED_UNKNOWN: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: replays carry no shapes, and what was given beside the capture does not place these kernels; measure the longest of them alone with its vendor's kernel profiler",
-    "{bucket} 还能快多少（占步时 {share}）：图重放不带形状，而随采集给出的信息对不上这些内核；请用厂商的内核剖析器单独测量其中最长者",
+    "how fast {bucket} could be, {share}: replays carry no shapes, and what was given beside the capture does not place these kernels; measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（{share}）：图重放不带形状，而随采集给出的信息对不上这些内核；请用厂商的内核剖析器单独测量其中最长者",
 );
 /// What it says elsewhere.
 const SHAPELESS: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: record shapes, or name the model (--model config.json)",
-    "{bucket} 还能快多少（占步时 {share}）：请采集形状，或给出模型（--model config.json）",
+    "how fast {bucket} could be, {share}: record shapes, or name the model (--model config.json)",
+    "{bucket} 还能快多少（{share}）：请采集形状，或给出模型（--model config.json）",
 );
 
 /// What it says where a rate follows from what was recorded, and nobody knows the limit.
 const PEAKLESS: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: sizes and types of its operands are known, but no peaks of this device; measure them there (strato probe --save) and give them (--probe)",
-    "{bucket} 还能快多少（占步时 {share}）：操作数的尺寸与类型已知，但不知该设备的峰值；请在该设备上测量（strato probe --save）后给出（--probe）",
+    "how fast {bucket} could be, {share}: sizes and types of its operands are known, but no peaks of this device; measure them there (strato probe --save) and give them (--probe)",
+    "{bucket} 还能快多少（{share}）：操作数的尺寸与类型已知，但不知该设备的峰值；请在该设备上测量（strato probe --save）后给出（--probe）",
 );
 /// What it says where a profiler of kernels measured them.
 const MEASURED: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: its longest kernel was measured, its busiest unit works for {busiest} of its time (memory {memory}, arithmetic {compute}); what it has to do does not follow from the recorded sizes",
-    "{bucket} 还能快多少（占步时 {share}）：其最长内核已有测量，最忙的单元工作时间占 {busiest}（访存 {memory}，计算 {compute}）；其应有的工作量无法由所采集的尺寸得出",
+    "how fast {bucket} could be, {share}: its longest kernel was measured, its busiest unit works for {busiest} of its time (memory {memory}, arithmetic {compute}); what it has to do does not follow from the recorded sizes",
+    "{bucket} 还能快多少（{share}）：其最长内核已有测量，最忙的单元工作时间占 {busiest}（访存 {memory}，计算 {compute}）；其应有的工作量无法由所采集的尺寸得出",
 );
 /// What it says where sizes were recorded without types.
 const UNTYPED: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: sizes were recorded without types, so that nobody knows what its kernels move; record both (a profiler of the framework does), or measure the longest of them alone with its vendor's kernel profiler",
-    "{bucket} 还能快多少（占步时 {share}）：采集了尺寸而没有类型，无法得知其内核的访存量；请同时采集两者（框架自带的剖析器即可），或用厂商的内核剖析器单独测量其中最长者",
+    "how fast {bucket} could be, {share}: sizes were recorded without types, so that nobody knows what its kernels move; record both (a profiler of the framework does), or measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（{share}）：采集了尺寸而没有类型，无法得知其内核的访存量；请同时采集两者（框架自带的剖析器即可），或用厂商的内核剖析器单独测量其中最长者",
 );
 /// What it says where shapes were recorded, and no rate follows from them.
 const UNKNOWN: Text = Text::new(
-    "how fast {bucket} could be, {share} of the step: sizes and types were recorded, but what its kernels compute or move does not follow from those alone; measure the longest of them alone with its vendor's kernel profiler",
-    "{bucket} 还能快多少（占步时 {share}）：尺寸与类型已采集，但仅凭它们不能得出其内核的运算量或访存量；请用厂商的内核剖析器单独测量其中最长者",
+    "how fast {bucket} could be, {share}: sizes and types were recorded, but what its kernels compute or move does not follow from those alone; measure the longest of them alone with its vendor's kernel profiler",
+    "{bucket} 还能快多少（{share}）：尺寸与类型已采集，但仅凭它们不能得出其内核的运算量或访存量；请用厂商的内核剖析器单独测量其中最长者",
 );
+
+/// How much of the step an operator takes, as everywhere on the page.
+const SHARE: Text = Text::new("{share} of the step", "占步时 {share}");
+/// The same where much of it has a rate.
+const REST: Text =
+    Text::new("{rest} of the {share} of the step that it takes", "占步时 {share}，其中 {rest} 未定");
+/// Part of an operator's time that has a rate from which that is said; own value.
+const RATED: f64 = 0.2;
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
@@ -88,8 +96,16 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         () if typed() => UNKNOWN,
         () => UNTYPED,
     };
-    let mut args =
-        vec![("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))), ("share", Value::Share(share))];
+    let workload = rank.workload(class);
+    let all: Ns = workload.classes.iter().map(|class| class.ns(bucket)).sum();
+    let all = all as f64 / workload.total().max(1) as f64;
+    let rated = 1.0 - ns / class.ns(bucket).max(1) as f64;
+    let text_of_share = if rated < RATED { SHARE } else { REST };
+    let shares = [("share", Value::Share(all)), ("rest", Value::Share(all * (1.0 - rated)))];
+    let mut args = vec![
+        ("bucket", Value::Raw(bucket.name(&case.cx.analysis.host_labels))),
+        ("share", Message::new(text_of_share, shares).within()),
+    ];
     args.extend(said.into_iter().flatten().map(|(name, value)| (name, Value::Share(value))));
     (share > claimed).then(|| Unjudged {
         share,

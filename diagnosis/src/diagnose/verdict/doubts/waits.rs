@@ -7,7 +7,7 @@ use model::Ns;
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Layer},
-    diagnose::{Finding, estimate::Method, relations::Role},
+    diagnose::{Finding, estimate::Method, relations::Role, signals::late::Absent},
     i18n::{Message, Text, Value},
 };
 
@@ -29,22 +29,16 @@ const NEXT: Text = Text::new(
     "步时的 {share}，rank {rank} 在集合通信中等待其他 rank，而已发现的原因只能减少步时的 {gain}：等待最多的对象（rank {late}，占等待的 {part}）之后还有下一个迟到的 rank；请比较所有 rank 的主机行为",
 );
 
+/// What it says where ranks of the group were not captured: what all that were captured wait alike is theirs.
+const ABSENT: Text = Text::new(
+    "{share} of the step rank {rank} waits in collectives of which not every rank was captured, for {part} of that as long as all that were: an absent rank is the first suspect; capture every rank",
+    "步时的 {share}，rank {rank} 在未采集全部 rank 的集合通信中等待，其中 {part} 是所有已采集的 rank 同样在等待：首要嫌疑是未采集的 rank；请采集所有 rank",
+);
+
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
     let share = class.share(|bucket| bucket == Bucket::CommWait);
-    // What makes ranks wait may lie in another layer.
-    let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
-    let of_waits =
-        |f: &Finding| f.layer == Layer::Communication && f.estimate.method != Method::None || causes.into_iter().any(|role| case.rules.plays(f.rule, role));
     if share < LEAST {
-        return None;
-    }
-    let spoken_of = case.findings.iter().any(of_waits);
-    let of_ranks = |f: &Finding| causes.into_iter().any(|role| case.rules.plays(f.rule, role));
-    let mended = case.findings.iter().any(of_ranks);
-    let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
-    // Of two ranks none is the next one.
-    if spoken_of && (!mended || gain >= SHORT_OF * share || case.cx.analysis.ranks.len() < 3) {
         return None;
     }
     let analysis = case.cx.analysis;
@@ -56,11 +50,28 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         before.and_then(|at| steps.get(at)).is_some_and(|ops| ops.contains(&(op as usize)))
     };
     let mut waited: BTreeMap<usize, Ns> = BTreeMap::new();
+    let (of_absent, mut absent) = (Absent::of(&analysis.job), 0);
     for wait in analysis.job.waits.iter().filter(|wait| wait.rank == at && in_step(wait.op)) {
         let sum = waited.entry(wait.late).or_default();
         *sum = sum.saturating_add(wait.ns);
+        absent += of_absent.of_wait(wait);
     }
     let all: Ns = waited.values().sum();
+    if absent > 0 {
+        let part = Value::Share(absent as f64 / all.max(1) as f64);
+        let args = [("share", Value::Share(share)), ("rank", Value::Count(rank.rank.into())), ("part", part)];
+        return Some(Unjudged { share, sentence: Message::new(ABSENT, args), because: Vec::new(), decides: false });
+    }
+    // What makes ranks wait may lie in another layer.
+    let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
+    let of_ranks = |f: &Finding| causes.into_iter().any(|role| case.rules.plays(f.rule, role));
+    let spoken_of = case.findings.iter().any(|f| f.layer == Layer::Communication || of_ranks(f));
+    let mended = case.findings.iter().any(of_ranks);
+    let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
+    // Of two ranks none is the next one.
+    if spoken_of && (!mended || gain >= SHORT_OF * share || analysis.ranks.len() < 3) {
+        return None;
+    }
     let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
     let late_rank = analysis.ranks.get(late)?.rank;
     // What a finding says of that rank and not of the one that waits, keeps it.

@@ -6,6 +6,7 @@ mod host_only;
 mod inflation;
 mod load;
 mod log;
+mod lost;
 pub(super) mod no_steps;
 mod no_timeline;
 mod not_finite;
@@ -26,6 +27,7 @@ pub(super) type Gate = fn(&Case<'_>) -> Option<Ruling>;
 /// Every gate, in order.
 pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
+    lost::decide,
     no_timeline::decide,
     alone::decide,
     only_collectives::decide,
