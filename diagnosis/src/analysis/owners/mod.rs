@@ -8,7 +8,7 @@
 mod follow;
 mod frames;
 mod group;
-mod nest;
+pub(crate) mod nest;
 
 use model::{Category, Ns, SliceId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;

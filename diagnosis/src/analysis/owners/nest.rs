@@ -30,23 +30,23 @@ impl Nest {
 }
 
 /// The trees of the threads that were asked for.
-pub(super) struct Nests<'a> {
+pub(crate) struct Nests<'a> {
     trace: &'a Trace,
     known: FxHashMap<TrackId, Nest>,
 }
 
 impl<'a> Nests<'a> {
-    pub(super) fn new(trace: &'a Trace) -> Self {
+    pub(crate) fn new(trace: &'a Trace) -> Self {
         Self { trace, known: FxHashMap::default() }
     }
 
     /// The rows of a thread.
-    pub(super) fn lane(&self, track: TrackId) -> Option<&'a Columns> {
+    pub(crate) fn lane(&self, track: TrackId) -> Option<&'a Columns> {
         self.trace.lanes.get(track.0 as usize)
     }
 
     /// The records of a thread that hold the moment `t`, innermost first.
-    pub(super) fn around(&mut self, track: TrackId, t: Ns) -> Vec<usize> {
+    pub(crate) fn around(&mut self, track: TrackId, t: Ns) -> Vec<usize> {
         let Some(lane) = self.lane(track) else { return Vec::new() };
         let nest = self.known.entry(track).or_insert_with(|| Nest::of(lane));
         let mut next = lane.start.partition_point(|start| *start <= t).checked_sub(1);
@@ -62,7 +62,7 @@ impl<'a> Nests<'a> {
     }
 
     /// The records directly inside another one that lie, in part, in `span`, each with its time there.
-    pub(super) fn inside(&mut self, track: TrackId, row: usize, span: Span) -> Vec<(usize, Ns)> {
+    pub(crate) fn inside(&mut self, track: TrackId, row: usize, span: Span) -> Vec<(usize, Ns)> {
         let Some(lane) = self.lane(track) else { return Vec::new() };
         let nest = self.known.entry(track).or_insert_with(|| Nest::of(lane));
         // A child that began before the span and reaches into it holds the span's first moment.
@@ -88,7 +88,7 @@ impl<'a> Nests<'a> {
     }
 
     /// The records of a thread that are innermost somewhere in `span`, each with its time there.
-    pub(super) fn innermost(&mut self, track: TrackId, span: Span) -> Vec<(usize, Ns)> {
+    pub(crate) fn innermost(&mut self, track: TrackId, span: Span) -> Vec<(usize, Ns)> {
         let Some(lane) = self.lane(track) else { return Vec::new() };
         let mut open = self.around(track, span.start);
         open.reverse();
