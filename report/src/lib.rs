@@ -10,6 +10,7 @@
 //! | [`idle`] | where the idle time lies |
 //! | [`split`] | how a step divides into layers, as far as it was recorded |
 //! | [`owners`] | what the host was doing in it |
+//! | [`largest`] | words for what takes the most time by name |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
 //! | [`link_test`] | link tests, one and two of them |
@@ -44,6 +45,7 @@ pub mod idle;
 pub mod job;
 pub mod json;
 pub mod kernel_name;
+pub mod largest;
 mod ledger_note;
 pub mod link_test;
 pub mod manifest;

@@ -162,5 +162,16 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let roofline = roofline::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
     let kernel_sums = kernel_sums::by_operator(trace, packs);
-    Diagnosis { findings, abstained, verdict, largest, roofline, limits, counterfactual, readiness, kernel_sums, breaches }
+    Diagnosis {
+        findings,
+        abstained,
+        verdict,
+        largest,
+        roofline,
+        limits,
+        counterfactual,
+        readiness,
+        kernel_sums,
+        breaches,
+    }
 }

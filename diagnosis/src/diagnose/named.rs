@@ -29,7 +29,8 @@ pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
         let own = short(&row.name);
         let of_host = !matches!(row.kind, Kind::Kernel | Kind::Collective);
         let shown = row.longest.and_then(|slice| name(cx, slice)).is_some_and(|name| names.contains(&(of_host, name)));
-        row.named = shown || words.contains(row.name.as_str()) || words.contains(&*own) || words.contains(row.of.as_str());
+        row.named =
+            shown || words.contains(row.name.as_str()) || words.contains(&*own) || words.contains(row.of.as_str());
     }
     largest
 }
@@ -76,11 +77,13 @@ mod tests {
         let Ok(packs) = Packs::embedded() else { return assert!(Packs::embedded().is_ok()) };
         let found = diagnose(&trace, &analysis, &packs);
         let tables = found.largest.tables.first();
-        let named = |kind: Kind| tables.and_then(|tables| tables.of(kind).next()).map(|row| (row.name.as_str(), row.named));
+        let named =
+            |kind: Kind| tables.and_then(|tables| tables.of(kind).next()).map(|row| (row.name.as_str(), row.named));
         let rules: Vec<&str> = found.findings.iter().map(|finding| finding.rule).collect();
         assert_eq!(named(Kind::Idle), Some(("scheduler.py(7): schedule", true)), "{rules:?}");
         assert_eq!(named(Kind::Kernel), Some(("my_kernel", false)));
-        let wanting: Vec<&str> = tables.map(|t| t.unnamed().iter().map(|row| row.name.as_str()).collect()).unwrap_or_default();
+        let wanting: Vec<&str> =
+            tables.map(|t| t.unnamed().iter().map(|row| row.name.as_str()).collect()).unwrap_or_default();
         assert_eq!(wanting, ["my_kernel"]);
     }
 }

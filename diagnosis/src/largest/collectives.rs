@@ -70,17 +70,21 @@ pub(super) fn of(trace: &Trace, rank: &Rank, work: &Work<'_>, spread: &Spread) -
         known.map_or("", |op| op.op.name())
     };
     let name = |(said, _, kernel): Key| if said.is_some() { text(said) } else { text(kernel) };
-    largest(sums, |key| (name(key), key.1), |key, sum| {
-        let moved = moved.get(&key).copied().unwrap_or_default();
-        let known = moved.bytes > 0 && moved.time > 0;
-        Row {
-            exposed: Some(sum.exposed),
-            bytes: key.1,
-            rate: known.then(|| moved.bytes as f64 * 1e9 / moved.time as f64),
-            skew: (moved.matched > 0).then(|| (moved.apart / moved.matched as Ns, moved.most)),
-            ..sum.row(Kind::Collective, name(key), operator(key.2))
-        }
-    })
+    largest(
+        sums,
+        |key| (name(key), key.1),
+        |key, sum| {
+            let moved = moved.get(&key).copied().unwrap_or_default();
+            let known = moved.bytes > 0 && moved.time > 0;
+            Row {
+                exposed: Some(sum.exposed),
+                bytes: key.1,
+                rate: known.then(|| moved.bytes as f64 * 1e9 / moved.time as f64),
+                skew: (moved.matched > 0).then(|| (moved.apart / moved.matched as Ns, moved.most)),
+                ..sum.row(Kind::Collective, name(key), operator(key.2))
+            }
+        },
+    )
 }
 
 /// The time in which the bytes moved, ns: without the wait for the last rank where other ranks or the profiler show it, else all

@@ -71,11 +71,6 @@ impl Cover {
         }
         Self::of(out)
     }
-
-    /// How much of it lies in `other`, ns.
-    pub fn shared(&self, other: &Self) -> Ns {
-        other.spans.iter().fold(0, |sum: Ns, span| sum.saturating_add(self.within(*span)))
-    }
 }
 
 #[cfg(test)]
@@ -96,7 +91,6 @@ mod tests {
         assert!(cover.contains(10) && cover.contains(29) && !cover.contains(30) && !cover.contains(9));
         let rest = cover.without(&of(&[(0, 12), (28, 42), (48, 70)]));
         assert_eq!(rest.spans(), [Span::new(12, 28), Span::new(42, 48)]);
-        assert_eq!(cover.shared(&of(&[(0, 12), (45, 60)])), 7);
         assert_eq!(of(&[]).within(Span::new(0, 5)), 0);
     }
 }

@@ -77,10 +77,7 @@ pub(super) fn kernels(trace: &Trace, work: &Work<'_>) -> Vec<Row> {
     largest(
         sums,
         |(id, of, _)| (name(id), of),
-        |(id, of, comm), sum| Row {
-            exposed: comm.then_some(sum.exposed),
-            ..sum.row(Kind::Kernel, name(id), of)
-        },
+        |(id, of, comm), sum| Row { exposed: comm.then_some(sum.exposed), ..sum.row(Kind::Kernel, name(id), of) },
     )
 }
 

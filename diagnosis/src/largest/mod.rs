@@ -28,12 +28,12 @@ mod sums;
 
 use model::{Category, Ns, ProcessId, Span, Trace, TrackId, TrackKind};
 
+use self::{cover::Cover, device::Work};
 pub use self::{
     gaps::LongGap,
     row::{Kind, Row},
     samples::Samples,
 };
-use self::{cover::Cover, device::Work};
 use crate::analysis::{Analysis, AnchorKind, Rank, Selection};
 
 /// Rows of a table.
@@ -119,6 +119,10 @@ impl Tables {
         let wants = |row: &&Row| !row.named && self.over != Over::Alone && self.cost(row) > NOTABLE;
         let mut rows: Vec<&Row> = self.rows.iter().filter(wants).collect();
         rows.sort_by(|a, b| self.cost(b).total_cmp(&self.cost(a)));
+        // Idle time is told once: the record that owns it stands among the host's records too.
+        let idle: Vec<&str> = rows.iter().filter(|row| row.kind == Kind::Idle).map(|row| row.name.as_str()).collect();
+        let told = |row: &&Row| matches!(row.kind, Kind::Host | Kind::Call) && idle.contains(&row.name.as_str());
+        rows.retain(|row| !told(row));
         rows
     }
 }

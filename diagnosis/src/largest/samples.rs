@@ -37,10 +37,15 @@ pub struct Samples {
 /// The counters of devices, clocks first. What a serving engine counts of itself is no sample of a device.
 pub(super) fn of(trace: &Trace, analysis: &Analysis) -> Vec<Samples> {
     let of_device = |counter: &&CounterTrack| counter.device.is_some() || UNITS.contains(&counter.unit.as_str());
-    let mut all: Vec<(usize, Samples)> = trace.counters.iter().filter(of_device).filter_map(|counter| {
-        let at = UNITS.iter().position(|unit| *unit == counter.unit).unwrap_or(UNITS.len());
-        Some((at, one(trace, analysis, counter)?))
-    }).collect();
+    let mut all: Vec<(usize, Samples)> = trace
+        .counters
+        .iter()
+        .filter(of_device)
+        .filter_map(|counter| {
+            let at = UNITS.iter().position(|unit| *unit == counter.unit).unwrap_or(UNITS.len());
+            Some((at, one(trace, analysis, counter)?))
+        })
+        .collect();
     all.sort_by(|(at, a), (bt, b)| (at, &a.name, a.rank, a.device).cmp(&(bt, &b.name, b.rank, b.device)));
     all.into_iter().take(MOST).map(|(_, samples)| samples).collect()
 }

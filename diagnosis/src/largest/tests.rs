@@ -25,7 +25,11 @@ fn steps() -> Script {
         script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (at, end - 10_000));
         script.host(Category::PythonFrame, "model.py(7): forward", (at + 1_000, at + 20_000 + pause));
         script.host(Category::FrameworkOp, "aten::mm", (at + 5_000 + pause, at + 18_000 + pause));
-        script.launch((at + 10_000 + pause, at + 15_000 + pause), "gemm_nt", (at + pause + 20_000, at + pause + 320_000));
+        script.launch(
+            (at + 10_000 + pause, at + 15_000 + pause),
+            "gemm_nt",
+            (at + pause + 20_000, at + pause + 320_000),
+        );
         let copy = (at + pause + 220_000, at + pause + 420_000);
         script.copy("cudaMemcpyAsync", (at + pause + 30_000, at + pause + 35_000), "DtoH", "pageable", 1 << 20, copy);
         at = end;
@@ -59,7 +63,8 @@ fn records_of_the_host_have_their_own_time_and_calls_belong_to_them() {
     let (trace, analysis) = steps().analyze();
     let largest = of(&trace, &analysis);
     let tables = &largest.tables[0];
-    let own = |name: &str| tables.of(Kind::Host).find(|row| row.name == name).map(|row| (row.count, row.total)).unwrap();
+    let own =
+        |name: &str| tables.of(Kind::Host).find(|row| row.name == name).map(|row| (row.count, row.total)).unwrap();
     // The windows begin with the first kernel of a step, so that of the first step's records nothing lies in them before it.
     assert_eq!(own("aten::mm"), (7, 7 * 13_000));
     let (count, total) = own("model.py(7): forward");
@@ -86,7 +91,13 @@ fn collectives_have_their_bandwidth_and_what_no_kernel_hides() {
     for _ in 0..6 {
         script.host(Category::UserRange, "execute_context_0(0)_generation_4(4)", (at, at + 900));
         script.launch((at, at + 100), "gemm_nt", (at + 1_000, at + 5_000));
-        script.exchange((at + 200, at + 300), ("allreduce", "ncclKernel", 1 << 20), ("tp", 2), None, (at + 4_000, at + 14_000));
+        script.exchange(
+            (at + 200, at + 300),
+            ("allreduce", "ncclKernel", 1 << 20),
+            ("tp", 2),
+            None,
+            (at + 4_000, at + 14_000),
+        );
         at += 20_000;
     }
     let (trace, analysis) = script.analyze();

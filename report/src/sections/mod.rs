@@ -9,6 +9,7 @@ mod findings;
 mod held;
 mod job;
 mod job_sums;
+mod largest;
 mod levels;
 mod limits;
 mod owners;
@@ -67,6 +68,10 @@ pub enum Part {
     Serving,
     /// What a link test measured.
     LinkTest,
+    /// What takes the most time, by name.
+    Largest,
+    /// The longest pauses of the device.
+    Gaps,
     /// Facts about the capture.
     Capture,
     /// How the steps were found and how long they took.
@@ -111,14 +116,16 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
+        Self::Largest,
         Self::Capture,
         Self::Steps,
         Self::Time,
         Self::Owners,
+        Self::Gaps,
         Self::Work,
         Self::Held,
         Self::Limits,
@@ -136,10 +143,11 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 10] = [
+    const BRIEF: [Self; 11] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
+        Self::Largest,
         Self::Time,
         Self::Owners,
         Self::Limits,
@@ -154,6 +162,8 @@ impl Part {
             Self::Answer => answer::write(page),
             Self::Serving => serving::write(page),
             Self::LinkTest => link_test::write(page),
+            Self::Largest => largest::write(page),
+            Self::Gaps => largest::write_gaps(page),
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),
@@ -236,8 +246,7 @@ impl<T: Shown> Page<'_, T> {
 
     /// A text whose places take what is built already.
     pub(super) fn compose<const N: usize>(&self, text: Text, parts: [(&str, Inlines); N]) -> Inlines {
-        let part = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| part.clone());
-        notation::read(text.get(self.lang), &part)
+        phrase::compose(text, self.lang, parts)
     }
 
     /// A message of a rule.
