@@ -25,6 +25,7 @@
 //! | [`svg`] | a timeline as a picture |
 //! | [`timeline`] | a stretch of time, lane by lane, for both |
 //! | [`perfetto`] | the capture as trace events for the Perfetto UI |
+//! | [`screen`] | the report on one screen of a terminal, and any document on a terminal |
 //! | [`terminal`] | a document as Markdown with colour |
 //! | [`explain`] | the page of a rule |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
@@ -58,6 +59,7 @@ pub mod plan;
 pub mod readiness;
 pub mod replayed;
 pub mod schema;
+pub mod screen;
 pub mod sections;
 pub mod serving;
 pub mod split;

@@ -10,6 +10,9 @@ use crate::{
     largest::{self, Kind, Largest},
 };
 
+/// Letters from which a name inside a longer text is no accident; own value.
+const TELLING: usize = 8;
+
 /// The tables of a capture, with every row marked that one of the findings names.
 pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
     let mut largest = largest::of(cx.trace, cx.analysis);
@@ -29,8 +32,13 @@ pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
         let own = short(&row.name);
         let of_host = !matches!(row.kind, Kind::Kernel | Kind::Collective);
         let shown = row.longest.and_then(|slice| name(cx, slice)).is_some_and(|name| names.contains(&(of_host, name)));
-        row.named =
-            shown || words.contains(row.name.as_str()) || words.contains(&*own) || words.contains(row.of.as_str());
+        // Claims name a record with those around it: `llama.py(374): forward ← …`.
+        let within = own.len() >= TELLING && words.iter().any(|said| said.contains(&*own));
+        row.named = within
+            || shown
+            || words.contains(row.name.as_str())
+            || words.contains(&*own)
+            || words.contains(row.of.as_str());
     }
     largest
 }
