@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`platform`] | knowledge of platforms as data |
 //! | [`analysis`] | pure functions from columns to steps, buckets and gaps |
+//! | [`largest`] | the tables that are read first: what takes the most time, by name |
 //! | [`diagnose`] | rules, findings, verdict |
 //! | [`compare`] | two captures side by side: whether they may be compared, and what differs |
 //! | [`serving`] | results of serving benchmarks: loads, targets, two results load by load |
@@ -19,6 +20,7 @@ pub mod cause;
 pub mod decide;
 pub mod diagnose;
 pub mod i18n;
+pub mod largest;
 pub mod ledger;
 pub mod link_test;
 pub mod platform;

@@ -61,6 +61,7 @@ impl Capture {
             job: JobPart::build(analysis),
             verdict: diagnosis.verdict.clone(),
             readiness: diagnosis.readiness.clone(),
+            largest: diagnosis.largest.clone(),
             findings: diagnosis.findings.clone(),
             held: diagnosis.roofline.clone(),
             limits: diagnosis.limits.clone(),

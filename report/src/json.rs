@@ -10,6 +10,7 @@ mod finding;
 mod job;
 mod job_sums;
 mod judgement;
+mod largest;
 mod level;
 mod limits;
 mod losses;
@@ -64,6 +65,8 @@ pub(super) fn document(report: &Report, lang: Lang) -> Diagnosis {
         workload: leading.and_then(judgement::base),
         steps: leading.and_then(Capture::leading_rank).map(steps::steps),
         attribution: captures().flat_map(attribution::attribution).collect(),
+        largest: captures().flat_map(largest::tables).collect(),
+        samples: captures().flat_map(largest::samples).collect(),
         idle_owners: captures().flat_map(owners::owners).collect(),
         verdict: leading.map(|c| verdict(c, lang)),
         floor: leading.and_then(|c| limits::floor(c, lang)),
@@ -98,6 +101,10 @@ pub(super) struct Diagnosis {
     steps: Option<steps::Steps>,
     /// Where the time of each step class went.
     attribution: Vec<attribution::Attribution>,
+    /// What takes the most time, by name.
+    largest: Vec<largest::Tables>,
+    /// Clocks, power and other counters of devices that were sampled.
+    samples: Vec<largest::Samples>,
     /// Who owns the idle time, longest first.
     idle_owners: Vec<owners::IdleOwner>,
     /// Verdict on the leading capture.

@@ -10,6 +10,7 @@
 //! | [`idle`] | where the idle time lies |
 //! | [`split`] | how a step divides into layers, as far as it was recorded |
 //! | [`owners`] | what the host was doing in it |
+//! | [`largest`] | words for what takes the most time by name |
 //! | [`readiness`] | how ready a platform is, in words |
 //! | [`diff`] | two captures beside each other |
 //! | [`link_test`] | link tests, one and two of them |
@@ -24,6 +25,7 @@
 //! | [`svg`] | a timeline as a picture |
 //! | [`timeline`] | a stretch of time, lane by lane, for both |
 //! | [`perfetto`] | the capture as trace events for the Perfetto UI |
+//! | [`screen`] | the report on one screen of a terminal, and any document on a terminal |
 //! | [`terminal`] | a document as Markdown with colour |
 //! | [`explain`] | the page of a rule |
 //! | [`phrase`] | messages of rules and verdicts with their values filled in |
@@ -44,6 +46,7 @@ pub mod idle;
 pub mod job;
 pub mod json;
 pub mod kernel_name;
+pub mod largest;
 mod ledger_note;
 pub mod link_test;
 pub mod manifest;
@@ -56,6 +59,7 @@ pub mod plan;
 pub mod readiness;
 pub mod replayed;
 pub mod schema;
+pub mod screen;
 pub mod sections;
 pub mod serving;
 pub mod split;

@@ -24,6 +24,7 @@ use diagnosis::{
         roofline::Roofline,
     },
     i18n::Lang,
+    largest::{Largest, Tables},
     platform::Stage,
 };
 
@@ -94,6 +95,8 @@ pub struct Capture {
     pub verdict: Verdict,
     /// How ready the platform is, as far as the capture shows it.
     pub readiness: Readiness,
+    /// What takes the most time, by name.
+    pub largest: Largest,
     /// Findings, the most important first.
     pub findings: Vec<Finding>,
     /// The steps with the most time beside what the device was measured to be able to do.
@@ -342,6 +345,16 @@ impl Capture {
             let total = |rank: &RankPart| rank.main_class().map_or(0, |class| class.total);
             self.ranks.iter().max_by_key(|rank| (total(rank), std::cmp::Reverse(rank.rank)))
         })
+    }
+}
+
+impl Capture {
+    /// The tables beside the verdict: those of the rank that it speaks of, and those that belong to no rank.
+    pub fn tables(&self) -> impl Iterator<Item = &Tables> {
+        let rank = self.leading_rank().map(|rank| rank.rank);
+        let leading = self.largest.of(rank);
+        let others = self.largest.tables.iter().filter(move |own| own.rank.is_none());
+        leading.into_iter().chain(others.filter(move |own| leading.is_none_or(|leading| !std::ptr::eq(*own, leading))))
     }
 }
 

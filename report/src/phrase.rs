@@ -14,6 +14,12 @@ pub fn text(text: Text, lang: Lang) -> Inlines {
     notation::plain(text.get(lang))
 }
 
+/// A text whose places take what is built already.
+pub fn compose<const N: usize>(text: Text, lang: Lang, parts: [(&str, Inlines); N]) -> Inlines {
+    let part = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| part.clone());
+    notation::read(text.get(lang), &part)
+}
+
 /// A message as inlines.
 pub fn inlines(message: &Message, lang: Lang) -> Inlines {
     let value = |name: &str| message.args.iter().find(|(known, _)| *known == name);

@@ -1,5 +1,6 @@
 //! A report written by hand, small and with something in every part.
 
+mod largest;
 mod limits;
 
 use model::{Area, EvidenceClass, ImportStat, LedgerRow, Light, Maturity, Provenance, SliceId, StepPart};
@@ -132,6 +133,7 @@ fn capture(simulated: bool) -> Capture {
             missing: vec![Message::plain(Text::new("Measured ceilings of the platform.", "平台的实测上限。"))],
             levels: levels(),
         },
+        largest: largest::largest(),
         findings: vec![finding()],
         held: None,
         limits: limits::limits(),

@@ -26,7 +26,7 @@ fn the_brief_report_leaves_out_nothing_in_silence() {
     let report = sample::report(false);
     for lang in [Lang::En, Lang::Zh] {
         let (brief, whole) = (report.brief(lang).markdown(), report.document(lang).markdown());
-        assert!(brief.lines().count() < whole.lines().count() / 2, "{brief}");
+        assert!(3 * brief.lines().count() < 2 * whole.lines().count(), "{brief}");
         let headings = |page: &str| page.lines().filter(|line| line.starts_with("### ")).map(str::to_owned).collect();
         let (short, long): (Vec<String>, Vec<String>) = (headings(&brief), headings(&whole));
         assert!(!short.is_empty() && short.iter().all(|heading| long.contains(heading)), "{short:?}");
@@ -81,6 +81,7 @@ fn no_prose_stays_english() {
         let latin = words.split(|c: char| !c.is_ascii_alphabetic()).filter(|w| w.len() > 3).collect::<Vec<_>>();
         let allowed = [
             "rank",
+            "kernel",
             "kineto",
             "nvidia",
             "token",

@@ -39,6 +39,72 @@ pub fn time(ns: Ns) -> String {
     }
 }
 
+/// A time with three significant digits in the unit that fits: `45.6 ms`, `606 µs`, `1.23 s`.
+pub fn brief(ns: Ns) -> String {
+    let unit = Scale::of([ns]);
+    format!("{} {}", unit.digits(ns), unit.name())
+}
+
+/// One unit for several times, so that they can be compared at a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // the names are the units
+pub enum Scale {
+    Ns,
+    Us,
+    Ms,
+    S,
+}
+
+impl Scale {
+    /// The unit in which the largest of these times has one to three digits before the point, or the next smaller one while the
+    /// largest has five there at most and the least would be less than a tenth.
+    pub fn of(times: impl IntoIterator<Item = Ns>) -> Self {
+        let (mut least, mut most) = (u64::MAX, 0);
+        for ns in times.into_iter().map(Ns::unsigned_abs).filter(|ns| *ns > 0) {
+            (least, most) = (least.min(ns), most.max(ns));
+        }
+        let all = [Self::S, Self::Ms, Self::Us];
+        // 999.5 µs are written as 1.00 ms.
+        let large = |unit: &Self| most.saturating_mul(2_000) >= unit.ns().saturating_mul(1_999);
+        let fits = all.into_iter().find(large).unwrap_or(Self::Ns);
+        let smaller = |unit: Self| [Self::Ms, Self::Us, Self::Ns].into_iter().find(|other| *other < unit);
+        match smaller(fits) {
+            Some(next) if least.saturating_mul(10) < fits.ns() && most / next.ns() < 100_000 => next,
+            _ => fits,
+        }
+    }
+
+    /// Its symbol.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "µs",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+
+    fn ns(self) -> u64 {
+        match self {
+            Self::Ns => 1,
+            Self::Us => 1_000,
+            Self::Ms => 1_000_000,
+            Self::S => 1_000_000_000,
+        }
+    }
+
+    /// A time in this unit with three significant digits, two decimals at most, without the unit.
+    pub fn digits(self, ns: Ns) -> String {
+        let value = ns as f64 / self.ns() as f64;
+        if self == Self::Ns || value.abs() >= 99.95 {
+            let whole = value.round();
+            return format!("{}{}", if whole < 0.0 { "-" } else { "" }, count(whole.abs() as u64));
+        }
+        let decimals = if value.abs() >= 9.995 { 1 } else { 2 };
+        format!("{value:.decimals$}")
+    }
+}
+
 /// A time in µs with one decimal.
 pub fn micros(ns: Ns) -> String {
     format!("{} µs", tenths(rounded(ns, 100)))
@@ -62,6 +128,11 @@ pub fn share(share: f64) -> String {
 /// `part` of `whole` in percent with one decimal; nothing has no shares.
 pub fn share_of(part: Ns, whole: Ns) -> String {
     if whole == 0 { "–".into() } else { share(part as f64 / whole as f64) }
+}
+
+/// A share of one in percent with three significant digits at most: `42 %`, `4.2 %`, `0.4 %`.
+pub fn whole_share(share: f64) -> String {
+    if share.abs() >= 0.0995 { format!("{:.0} %", share * 100.0) } else { self::share(share) }
 }
 
 /// A ratio with two decimals.
@@ -176,6 +247,27 @@ mod tests {
         assert_eq!(plain(234_900_000), "234.9 ms");
         assert_eq!(plain(12_340_000_000), "12.3 s");
         assert!(time(i64::MAX).ends_with(" s") && time(i64::MIN).starts_with('-'));
+    }
+
+    #[test]
+    fn three_digits_and_one_unit() {
+        for (ns, shown) in [
+            (0, "0 ns"),
+            (606_400, "606 µs"),
+            (999_600, "1.00 ms"),
+            (45_600_000, "45.6 ms"),
+            (1_234_000_000, "1.23 s"),
+            (-1_500, "-1.50 µs"),
+            (90_061_000_000_000, "90\u{202f}061 s"),
+        ] {
+            assert_eq!(brief(ns), shown);
+        }
+        let scale = Scale::of([26_400_000, 18_000_000, 700_000]);
+        assert_eq!([26_400_000, 700_000].map(|ns| scale.digits(ns)), ["26.4", "0.70"]);
+        // A few µs beside some ms: both are told in µs.
+        assert_eq!(Scale::of([25_900_000, 23_500]), Scale::Us);
+        assert_eq!(Scale::of([900_000_000_000, 10]), Scale::S);
+        assert_eq!(Scale::of([]), Scale::Ns);
     }
 
     #[test]

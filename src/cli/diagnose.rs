@@ -1,6 +1,9 @@
 //! `strato diagnose`: from traces to a report that says which layer takes the time of a step, and why.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, IsTerminal},
+    path::{Path, PathBuf},
+};
 
 use clap::ValueEnum;
 
@@ -15,16 +18,16 @@ use super::{
     results, say, target,
 };
 use diagnosis::{diagnose::Severity, i18n::Lang};
-use report::{Report, json};
+use report::{Report, json, screen};
 
 /// Say which layer takes the time of a decode step, and why.
 ///
 /// Without PATH the reference engine runs on this machine's CPU, after probes of the machine, and that run is diagnosed.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Form of the report.
-    #[arg(long, value_enum, default_value_t = Form::Md)]
-    format: Form,
+    /// Form of the report [default: term on a terminal, else md].
+    #[arg(long, value_enum)]
+    format: Option<Form>,
     /// Show the whole report: also the capture, operators and kernels, the replay, readiness, missing evidence, the import ledger.
     #[arg(long)]
     full: bool,
@@ -46,6 +49,8 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
+    /// One screen of a terminal: the answer, the costs, what takes the most time.
+    Term,
     /// Markdown, for people.
     Md,
     /// JSON, for scripts.
@@ -67,9 +72,13 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let (report, inputs, done) = build(global, &arguments, lang)?;
     let unjudged = inputs.iter().any(|(_, analysis, _)| analysis.loss.forbids_causes());
-    let text = match arguments.format {
-        Form::Md if arguments.full => Output::Document(report.document(lang)),
-        Form::Md => Output::Document(report.brief(lang)),
+    let screen = arguments.output.is_none() && io::stdout().is_terminal();
+    let usual = if screen { Form::Term } else { Form::Md };
+    let text = match arguments.format.unwrap_or(usual) {
+        Form::Term if arguments.full => Output::Data(screen::page::render(&report.document(lang), global.look())),
+        Form::Term => Output::Data(screen::render(&report, lang, global.look())),
+        Form::Md if arguments.full => Output::Markdown(report.document(lang)),
+        Form::Md => Output::Markdown(report.brief(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
         Form::Html => {
             let mut page = Vec::new();

@@ -91,7 +91,7 @@ fn configured(name: &str) -> Option<PathBuf> {
 
 /// Whether the locale says that the terminal shows UTF-8. A locale that says nothing is that of a bare environment, whose
 /// terminal most likely does.
-fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub(super) fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
     locale.is_none_or(|locale| {
         let locale = locale.to_ascii_lowercase();

@@ -31,7 +31,8 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
     let alone = alone > 0 && alone.saturating_mul(2) >= analysis.integrity.device_ops;
     // The profiler's own sums speak against the rows: a sample accuses nobody.
     let contradicted = analysis.contradictions.iter().any(|of| of.against == Against::Rows);
-    if alone || contradicted {
+    // Where device rows are lost, gaps and shares are those of what is left.
+    if alone || contradicted || analysis.loss.forbids_shares() {
         return None;
     }
     let mut population = Population::of(trace, analysis);

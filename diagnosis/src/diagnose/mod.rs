@@ -15,6 +15,7 @@ pub mod kernel_sums;
 pub mod level;
 pub mod limits;
 pub mod lost;
+mod named;
 pub mod ranking;
 pub mod readiness;
 pub mod relations;
@@ -43,6 +44,7 @@ pub use verdict::{Explained, First, Place, Unjudged, Verdict, VerdictLayer};
 use crate::{
     analysis::{Analysis, AnchorKind},
     i18n::{Message, Text},
+    largest::Largest,
     platform::{Packs, Stage},
 };
 
@@ -55,6 +57,8 @@ pub struct Diagnosis {
     pub abstained: Vec<Abstention>,
     /// The answer in one sentence.
     pub verdict: Verdict,
+    /// What takes the most time by name, and which of it no finding names.
+    pub largest: Largest,
     /// The steps with the most time, held against what the device was measured to be able to do.
     pub roofline: Option<roofline::Roofline>,
     /// How far the operators of the steps with the most time are from what the device can do, and the least that such a step takes.
@@ -151,6 +155,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()
     };
     findings.iter_mut().filter(|finding| !marked(finding)).for_each(Finding::speak_of_window);
+    let largest = named::largest(&cx, &findings);
     let limits = limits::of(&cx);
     let verdict = verdict::judge(&cx, (&findings, rules::CATALOGUE), &limits, explained);
     let counterfactual = gains.together(&findings);
@@ -159,5 +164,17 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);
     let kernel_sums = kernel_sums::by_operator(trace, packs);
     let coverage = coverage::of(&cx, &findings, &verdict.unjudged);
-    Diagnosis { findings, abstained, verdict, roofline, limits, counterfactual, readiness, kernel_sums, coverage, breaches }
+    Diagnosis {
+        findings,
+        abstained,
+        verdict,
+        largest,
+        roofline,
+        limits,
+        counterfactual,
+        readiness,
+        kernel_sums,
+        coverage,
+        breaches,
+    }
 }

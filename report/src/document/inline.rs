@@ -73,6 +73,11 @@ impl Inlines {
         self.0.is_empty()
     }
 
+    /// Whether all of it must not be missed.
+    pub fn is_strong(&self) -> bool {
+        matches!(self.0.as_slice(), [Inline::Strong(_)])
+    }
+
     /// The parts.
     pub fn iter(&self) -> std::slice::Iter<'_, Inline> {
         self.0.iter()

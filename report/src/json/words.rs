@@ -16,6 +16,7 @@ use diagnosis::{
         Level, Method, Severity, VerdictLayer,
         limits::{Bound, PeakSource, RateUnit},
     },
+    largest::{Kind, Over},
 };
 use model::{Area, EvidenceClass, Light, Maturity, Metric, Provenance, StepPart, manifest::Control};
 
@@ -42,6 +43,16 @@ fn numbers_by(keys: Vec<&'static str>) -> Schema {
     let properties: serde_json::Map<String, Value> =
         keys.iter().map(|key| ((*key).to_owned(), json!({ "type": "integer", "format": "int64" }))).collect();
     json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
+}
+
+/// What the time of a table is.
+pub fn over(_: &mut SchemaGenerator) -> Schema {
+    one_of(&[Over::Steps, Over::Window, Over::Host, Over::Sums, Over::Alone])
+}
+
+/// What a table is of.
+pub fn table(_: &mut SchemaGenerator) -> Schema {
+    one_of(&Kind::ALL)
 }
 
 /// A layer of the stack.

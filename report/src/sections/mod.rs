@@ -9,6 +9,7 @@ mod findings;
 mod held;
 mod job;
 mod job_sums;
+mod largest;
 mod levels;
 mod limits;
 mod others;
@@ -68,6 +69,10 @@ pub enum Part {
     Serving,
     /// What a link test measured.
     LinkTest,
+    /// What takes the most time, by name.
+    Largest,
+    /// The longest pauses of the device.
+    Gaps,
     /// Facts about the capture.
     Capture,
     /// How the steps were found and how long they took.
@@ -116,15 +121,17 @@ pub enum Part {
 
 impl Part {
     /// All parts of the whole report in the order on the page.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
+        Self::Largest,
         Self::Capture,
         Self::Steps,
         Self::Time,
         Self::Others,
         Self::Owners,
+        Self::Gaps,
         Self::Work,
         Self::Held,
         Self::Limits,
@@ -142,10 +149,11 @@ impl Part {
     ];
 
     /// The parts of the brief report.
-    const BRIEF: [Self; 11] = [
+    const BRIEF: [Self; 12] = [
         Self::Answer,
         Self::Serving,
         Self::LinkTest,
+        Self::Largest,
         Self::Time,
         Self::Groups,
         Self::Owners,
@@ -161,6 +169,8 @@ impl Part {
             Self::Answer => answer::write(page),
             Self::Serving => serving::write(page),
             Self::LinkTest => link_test::write(page),
+            Self::Largest => largest::write(page),
+            Self::Gaps => largest::write_gaps(page),
             Self::Capture => capture::write(page),
             Self::Steps => steps::write(page),
             Self::Time => time::write(page),
@@ -245,8 +255,7 @@ impl<T: Shown> Page<'_, T> {
 
     /// A text whose places take what is built already.
     pub(super) fn compose<const N: usize>(&self, text: Text, parts: [(&str, Inlines); N]) -> Inlines {
-        let part = |name: &str| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| part.clone());
-        notation::read(text.get(self.lang), &part)
+        phrase::compose(text, self.lang, parts)
     }
 
     /// A message of a rule.

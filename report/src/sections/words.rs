@@ -19,7 +19,7 @@ pub fn severity(severity: Severity) -> Text {
     }
 }
 
-pub(super) fn confidence(confidence: Confidence) -> Text {
+pub(crate) fn confidence(confidence: Confidence) -> Text {
     match confidence {
         Confidence::Low => Text::new("low", "低"),
         Confidence::Medium => Text::new("medium", "中"),

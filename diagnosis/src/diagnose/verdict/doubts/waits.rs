@@ -65,7 +65,9 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     // What makes ranks wait may lie in another layer.
     let causes = [Role::LateRank, Role::RankNoise, Role::UnevenStages];
     let of_ranks = |f: &Finding| causes.into_iter().any(|role| case.rules.plays(f.rule, role));
-    let spoken_of = case.findings.iter().any(|f| f.layer == Layer::Communication || of_ranks(f));
+    // A size without a change speaks of no cause.
+    let changes = |f: &Finding| f.layer == Layer::Communication && f.estimate.method != Method::None;
+    let spoken_of = case.findings.iter().any(|f| changes(f) || of_ranks(f));
     let mended = case.findings.iter().any(of_ranks);
     let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
     // Of two ranks none is the next one.

@@ -1,0 +1,96 @@
+//! Sets of time, and how much of a stretch lies in one.
+
+use model::{Ns, Span};
+
+/// Disjoint spans in order, with the time before each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cover {
+    spans: Vec<Span>,
+    /// Time of all spans before each one, ns.
+    before: Vec<Ns>,
+}
+
+impl Cover {
+    /// The time that these spans cover.
+    pub fn of(mut spans: Vec<Span>) -> Self {
+        spans.sort_unstable();
+        let mut out = Self::default();
+        for span in spans.into_iter().filter(|span| !span.is_empty()) {
+            match out.spans.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => out.spans.push(span),
+            }
+        }
+        let mut sum: Ns = 0;
+        for span in &out.spans {
+            out.before.push(sum);
+            sum = sum.saturating_add(span.len());
+        }
+        out
+    }
+
+    /// All of it, ns.
+    pub fn len(&self) -> Ns {
+        self.until(Ns::MAX)
+    }
+
+    /// The disjoint spans in order.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Whether `t` lies in it.
+    pub fn contains(&self, t: Ns) -> bool {
+        let at = self.spans.partition_point(|span| span.end <= t);
+        self.spans.get(at).is_some_and(|span| span.start <= t)
+    }
+
+    /// How much of it lies in `span`, ns.
+    pub fn within(&self, span: Span) -> Ns {
+        self.until(span.end).saturating_sub(self.until(span.start)).max(0)
+    }
+
+    /// How much of it lies before `t`, ns.
+    fn until(&self, t: Ns) -> Ns {
+        let Some(last) = self.spans.partition_point(|span| span.start < t).checked_sub(1) else { return 0 };
+        let (Some(span), Some(before)) = (self.spans.get(last), self.before.get(last)) else { return 0 };
+        before.saturating_add(Span::new(span.start, span.end.min(t)).len())
+    }
+
+    /// What of it `other` does not cover.
+    pub fn without(&self, other: &Self) -> Self {
+        let mut out = Vec::new();
+        for span in &self.spans {
+            let mut from = span.start;
+            let first = other.spans.partition_point(|hole| hole.end <= span.start);
+            for hole in other.spans.iter().skip(first).take_while(|hole| hole.start < span.end) {
+                out.push(Span::new(from, hole.start));
+                from = hole.end;
+            }
+            out.push(Span::new(from, span.end));
+        }
+        Self::of(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(spans: &[(Ns, Ns)]) -> Cover {
+        Cover::of(spans.iter().map(|(start, end)| Span { start: *start, end: *end }).collect())
+    }
+
+    #[test]
+    fn time_is_counted_once_and_holes_are_left_out() {
+        let cover = of(&[(10, 20), (15, 30), (40, 50), (60, 55)]);
+        assert_eq!((cover.len(), cover.spans().len()), (30, 2));
+        assert_eq!(cover.within(Span::new(0, 100)), 30);
+        assert_eq!(cover.within(Span::new(25, 45)), 10);
+        assert_eq!(cover.within(Span::new(30, 40)), 0);
+        assert!(cover.contains(10) && cover.contains(29) && !cover.contains(30) && !cover.contains(9));
+        let rest = cover.without(&of(&[(0, 12), (28, 42), (48, 70)]));
+        assert_eq!(rest.spans(), [Span::new(12, 28), Span::new(42, 48)]);
+        assert_eq!(of(&[]).within(Span::new(0, 5)), 0);
+    }
+}

@@ -1,0 +1,80 @@
+//! Own time of what the launching threads did: ranges, framework operators, frames. A record's own time is its time without the
+//! records inside it that stand in this table too; the calls that it makes belong to it.
+
+use model::{Category, Columns, Ns, Span, StringId, Trace};
+use rustc_hash::FxHashMap;
+
+use super::{
+    calls::Host,
+    row::{Kind, Row, Sum, largest},
+};
+
+/// Whether records of a category stand in this table.
+pub(super) fn tells(category: Category) -> bool {
+    matches!(
+        category,
+        Category::FrameworkOp
+            | Category::UserRange
+            | Category::PythonFrame
+            | Category::LibraryApi
+            | Category::CollectiveCall
+            | Category::Gc
+            | Category::Overhead
+            | Category::HostOther
+    )
+}
+
+/// The records with the most own time on the threads that launch.
+pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
+    let mut sums: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
+    for (lane, _) in host.lanes(trace).filter(|(_, launches)| *launches) {
+        each(lane, host, |row, own, idle| {
+            let key = (lane.name[row], lane.category[row].name());
+            sums.entry(key).or_default().add(own, idle, lane.id(row));
+        });
+    }
+    let name = |id: StringId| trace.strings.get(id);
+    largest(
+        sums,
+        |(id, of)| (name(id), of),
+        |(id, of), sum| Row { exposed: Some(sum.exposed), ..sum.row(Kind::Host, name(id), of) },
+    )
+}
+
+/// A record that has not ended yet.
+struct Open {
+    row: usize,
+    end: Ns,
+    own: Ns,
+    idle: Ns,
+}
+
+/// Gives every record that has time in the tables' its own part of that, and what of it the device was idle.
+fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, Ns)) {
+    let mut open: Vec<Open> = Vec::new();
+    let mut at = Ns::MIN;
+    let spend = |top: &mut Open, span: Span| {
+        if !span.is_empty() {
+            top.own = top.own.saturating_add(host.windows.within(span));
+            top.idle = top.idle.saturating_add(host.idle.within(span));
+        }
+    };
+    let rows = (0..lane.len()).filter(|i| tells(lane.category[*i])).map(Some).chain([None]);
+    for row in rows {
+        let start = row.and_then(|row| lane.start.get(row).copied()).unwrap_or(Ns::MAX);
+        while let Some(mut top) = open.pop_if(|top| top.end <= start) {
+            let end = top.end;
+            spend(&mut top, Span::new(at, end));
+            at = at.max(end);
+            if top.own > 0 {
+                take(top.row, top.own, top.idle);
+            }
+        }
+        let Some(row) = row else { break };
+        if let Some(top) = open.last_mut() {
+            spend(top, Span::new(at, start));
+        }
+        at = at.max(start);
+        open.push(Open { row, end: lane.end(row), own: 0, idle: 0 });
+    }
+}

@@ -1,0 +1,134 @@
+//! The answer in one sentence, and the bar of the layers.
+
+use super::{
+    Screen,
+    canvas::{Line, Style, left, wrap_at_most},
+    say,
+};
+use crate::{sections::words, units};
+use diagnosis::{
+    analysis::Layer,
+    diagnose::{Place, VerdictLayer},
+    i18n::{Lang, Message, Text, Value},
+};
+
+/// Lines of the sentence.
+const LINES: usize = 4;
+/// Share of the step below which a layer has no part of the bar.
+const LEAST: f64 = 0.005;
+/// Mean over median from which the slow steps have words of their own (decided form of the verdict).
+const SLOW_STEPS: f64 = 1.05;
+/// What a bar is drawn with, the largest part first: each is told by its letter too.
+const TONES: [char; 4] = ['█', '▒', '░', '·'];
+
+/// The sentence.
+pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
+    let verdict = &screen.capture.verdict;
+    let judged = !matches!(verdict.layer, VerdictLayer::Undecided | VerdictLayer::Load);
+    let class = verdict.place.as_ref().map_or("", |place| place.class.as_str());
+    let said = match screen.measured() {
+        Some(headline) => headline,
+        None => match verdict.place.as_ref().filter(|_| judged) {
+            Some(place) => sentence(screen, place),
+            None => say::message(&verdict.headline, class, screen.lang),
+        },
+    };
+    wrap_at_most(&said, screen.width(), LINES).into_iter().map(|line| Line::of(Style::Strong, line)).collect()
+}
+
+/// What a step takes, and for what.
+fn sentence(screen: &Screen<'_>, place: &Place) -> String {
+    let capture = screen.capture;
+    let device = screen.device();
+    let stage = capture.leading_rank().and_then(|rank| rank.main_class()).map(|class| super::stage(class.stage));
+    let slow = place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps > 2;
+    let takes = match (screen.is_window(), slow) {
+        (true, _) => Text::new(
+            "No step is marked; the window of {mean} counts as one.",
+            "没有步的标记；长 {mean} 的窗口按一步计。",
+        ),
+        (_, true) => Text::new(
+            "A {stage}step takes {mean} on average, {median} in the median: some steps are much slower.",
+            "一个{stage}步平均耗时 {mean}，中位数 {median}：部分步明显更慢。",
+        ),
+        (_, false) => Text::new("A {stage}step takes {mean} on average.", "一个{stage}步平均耗时 {mean}。"),
+    };
+    let largest = Layer::ALL.into_iter().zip(place.layers).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (layer, share) = largest.unwrap_or((Layer::Measurement, 0.0));
+    let copies = screen.copies();
+    let for_what = match layer {
+        Layer::Runtime if copies * 2.0 > share => Text::new(
+            "For {share} of it the {device} copies data or waits for the host.",
+            "其中 {share} 的时间 {device} 在拷贝数据或等待主机。",
+        ),
+        Layer::Runtime => {
+            Text::new("For {share} of it the {device} waits for the host.", "其中 {share} 的时间 {device} 在等待主机。")
+        }
+        Layer::Operator => match screen.operator() {
+            Some(_) => {
+                Text::new("Kernels take {share} of it, {op} alone {part}.", "kernel 占 {share}，其中 {op} 占 {part}。")
+            }
+            None => Text::new("Kernels take {share} of it.", "kernel 占 {share}。"),
+        },
+        Layer::Communication => Text::new(
+            "For {share} of it the ranks exchange data or wait for each other.",
+            "其中 {share} 的时间各 rank 在通信或相互等待。",
+        ),
+        Layer::Measurement => {
+            Text::new("For {share} of it the capture does not show the cause.", "其中 {share} 的时间采集未显示原因。")
+        }
+    };
+    let (op, part) = screen.operator().unwrap_or_default();
+    let args = [
+        ("stage", Value::Text(stage.unwrap_or(Text::new("", "")))),
+        ("mean", Value::Ns(place.mean)),
+        ("median", Value::Ns(place.median)),
+        ("share", Value::Share(share)),
+        ("device", Value::Text(device)),
+        ("op", Value::Raw(op)),
+        ("part", Value::Share(part)),
+    ];
+    let said = [takes, for_what].map(|text| say::message(&Message::new(text, args.clone()), "", screen.lang));
+    let space = if screen.lang == Lang::En { " " } else { "" };
+    let said = said.join(space);
+    // "A decode step", "A step", and no "A unknown step".
+    if said.starts_with("A  step") { said.replacen("A  step", "A step", 1) } else { said }
+}
+
+/// The bar of the layers, and their names below it.
+pub(super) fn bar(screen: &Screen<'_>) -> Vec<Line> {
+    let Some(place) = screen.capture.verdict.place.as_ref() else { return Vec::new() };
+    let mut layers: Vec<(Layer, f64)> = Layer::ALL.into_iter().zip(place.layers).collect();
+    layers.retain(|(_, share)| *share >= LEAST);
+    layers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let width = screen.width();
+    let all: f64 = layers.iter().map(|(_, share)| share).sum();
+    let (mut drawn, mut names, mut ends, mut sum) = (Line::new(), Line::new(), 0, 0.0);
+    for (n, (layer, share)) in layers.iter().enumerate() {
+        sum += share / all.max(f64::MIN_POSITIVE);
+        let to = ((sum * width as f64).round() as usize).clamp(ends, width);
+        let tone = TONES.get(n).copied().unwrap_or('·');
+        drawn.push(Style::Tone(n), tone.to_string().repeat(to - ends));
+        let word = screen.get(words::layer(*layer));
+        let name = format!("{tone} {word} {}", units::whole_share(*share));
+        // A part too narrow for its name lets the others go on behind it.
+        let at = names.width().max(ends.min(width.saturating_sub(1)));
+        let gap = usize::from(n > 0 && at == names.width()) * 2;
+        let pad = at.saturating_sub(names.width()).max(gap);
+        let own = left(&name, 0);
+        let fits = names.width() + pad + unicode_width::UnicodeWidthStr::width(own.as_str()) <= width;
+        names.push(Style::Plain, " ".repeat(if fits { pad } else { 2 }));
+        names.push(Style::Tone(n), own);
+        ends = to;
+    }
+    if names.width() > width {
+        names = Line::new();
+        for (n, (layer, share)) in layers.iter().enumerate() {
+            let tone = TONES.get(n).copied().unwrap_or('·');
+            let name = format!("{tone} {} {}", screen.get(words::layer(*layer)), units::whole_share(*share));
+            names.push(Style::Plain, if n > 0 { "  " } else { "" });
+            names.push(Style::Tone(n), name);
+        }
+    }
+    vec![drawn, names]
+}

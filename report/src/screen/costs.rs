@@ -1,0 +1,160 @@
+//! The costs: what each takes from a step, what the step becomes without it, and what to do.
+
+use super::{
+    Screen,
+    canvas::{Line, Style, fit, left, right, wrap_at_most},
+    say,
+};
+use crate::{sections::words, units};
+use diagnosis::{
+    analysis::Layer,
+    diagnose::{Finding, Method, Severity, rules},
+    i18n::{Lang, Text},
+};
+
+/// Costs on the screen.
+const MOST: usize = 5;
+/// Columns before the words of a cost: its number.
+const INDENT: usize = 3;
+/// Columns of the bar of what a fix saves.
+const BAR: usize = 8;
+
+/// The findings that promise a gain, in their order.
+fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = &'a Finding> + use<'a> {
+    let worth = |f: &&Finding| f.layer != Layer::Measurement && f.severity > Severity::Info;
+    screen.capture.findings.iter().filter(worth).take(MOST)
+}
+
+/// Whether there are any.
+pub(super) fn any(screen: &Screen<'_>) -> bool {
+    costs(screen).next().is_some()
+}
+
+/// The rule of the first cost.
+pub(super) fn first(screen: &Screen<'_>) -> Option<&'static str> {
+    costs(screen).next().map(|finding| finding.rule)
+}
+
+/// The table in at most `room` lines: of every cost its title, of the first ones what it rests on and what to do as well.
+pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
+    let all: Vec<&Finding> = costs(screen).collect();
+    if all.is_empty() {
+        let none = Text::new("No cause was found.", "没有发现原因。");
+        return vec![Line::of(Style::Plain, screen.get(none))];
+    }
+    let scale = units::Scale::of(all.iter().flat_map(|f| [amount(f), f.estimate.to_low, f.estimate.to_high]));
+    // Most words first; fewer until they fit.
+    let detail = [(3, 2), (2, 2), (2, 1), (1, 1), (1, 0), (0, 0)];
+    let fits = detail.into_iter().find_map(|(claim, remedy)| {
+        let each = |(n, f): (usize, &&Finding)| {
+            // What comes after the second has less to say.
+            let (claim, remedy) = if n < 2 { (claim, remedy) } else { (claim.min(1), remedy.min(1)) };
+            cost(screen, n, f, scale, (claim, remedy))
+        };
+        let lines: Vec<Line> = all.iter().enumerate().flat_map(each).collect();
+        (lines.len() < room).then_some(lines)
+    });
+    let mut out = vec![header(screen, scale)];
+    out.extend(fits.unwrap_or_default());
+    out
+}
+
+/// Columns of the numbers after a cost's title.
+struct Numbers {
+    after: usize,
+    saves: usize,
+    sure: usize,
+}
+
+const NUMBERS: Numbers = Numbers { after: 12, saves: 9, sure: 7 };
+
+/// Columns of what stands before them.
+fn words_width(screen: &Screen<'_>) -> usize {
+    let own = NUMBERS.after + 1 + BAR + 1 + NUMBERS.saves + 2 + NUMBERS.sure + 1;
+    screen.width().saturating_sub(own)
+}
+
+fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
+    let get = |text: Text| screen.get(text);
+    let per = if screen.is_window() { Text::new("cost", "开销") } else { Text::new("cost per step", "每步开销") };
+    let unit = format!("{}, {}", get(per), scale.name());
+    let after = match screen.is_window() {
+        true => Text::new("after the fix", "修复后"),
+        false => Text::new("step after fix", "修复后步时"),
+    };
+    let title = format!("{}{unit}", " ".repeat(INDENT));
+    let numbers = format!(
+        "{}  {}  {}",
+        right(get(after), NUMBERS.after + 1 + BAR),
+        right(get(Text::new("saves", "节省")), NUMBERS.saves - 1),
+        left(get(Text::new("sure", "置信度")), NUMBERS.sure),
+    );
+    Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
+}
+
+/// What a finding takes from a step, ns.
+fn amount(finding: &Finding) -> i64 {
+    let most = finding.estimate.from - finding.estimate.to_low;
+    if finding.explains > 0 { finding.explains } else { most }
+}
+
+fn cost(
+    screen: &Screen<'_>,
+    n: usize,
+    finding: &Finding,
+    scale: units::Scale,
+    (claim, remedy): (usize, usize),
+) -> Vec<Line> {
+    let width = screen.width();
+    let title = rules::find(finding.rule).map_or("", |rule| screen.get(rule.doc().title));
+    let claimed = say::message(&finding.claim, &finding.class, screen.lang);
+    let title = if title.is_empty() { claimed.clone() } else { title.to_owned() };
+    let name = match screen.lang {
+        Lang::En => format!(" ({})", finding.rule),
+        Lang::Zh => format!("（{}）", finding.rule),
+    };
+    let size = format!("{} ", right(&scale.digits(amount(finding)), 6));
+    let room = words_width(screen).saturating_sub(INDENT + size.len() + name.len());
+    let words = format!("{}{name}", fit(&title, room));
+    let mut line = Line::of(Style::Strong, left(&format!("{}", n + 1), INDENT));
+    line.push(Style::Strong, size);
+    line.push(Style::Strong, left(&words, words_width(screen).saturating_sub(line.width())));
+    numbers(screen, &mut line, finding, scale);
+    let mut out = vec![line];
+    let indent = " ".repeat(INDENT);
+    let inside = width.saturating_sub(INDENT);
+    out.extend(
+        wrap_at_most(&claimed, inside, claim).into_iter().map(|l| Line::of(Style::Plain, format!("{indent}{l}"))),
+    );
+    if let Some(advice) = finding.remedy.first().filter(|_| remedy > 0) {
+        let advice = if screen.lang == Lang::En { &advice.text_en } else { &advice.text_zh };
+        let advice = say::plain(&format!("→ {advice}"));
+        out.extend(
+            wrap_at_most(&advice, inside, remedy).into_iter().map(|l| Line::of(Style::Plain, format!("{indent}{l}"))),
+        );
+    }
+    out
+}
+
+/// The step after the fix, a bar of what it saves, and how sure that is.
+fn numbers(screen: &Screen<'_>, line: &mut Line, finding: &Finding, scale: units::Scale) {
+    let estimate = &finding.estimate;
+    if estimate.method == Method::None {
+        return;
+    }
+    let range = |low: String, high: String| if low == high { low } else { format!("{low}–{high}") };
+    let after = range(scale.digits(estimate.to_low), scale.digits(estimate.to_high));
+    let (least, most) = (estimate.least_gain_share().max(0.0), estimate.max_gain_share().max(0.0));
+    let percent =
+        |share: f64| if most >= 0.0995 { format!("{:.0}", share * 100.0) } else { format!("{:.1}", share * 100.0) };
+    let saves = match least > 0.0 {
+        true => range(percent(least), percent(most)),
+        false => format!("≤{}", percent(most)),
+    };
+    let cells = (most * BAR as f64 * 2.0).round() as usize;
+    let bar = format!("{}{}", "█".repeat(cells / 2), if cells % 2 == 1 { "▌" } else { "" });
+    line.push(Style::Plain, format!("{} ", right(&after, NUMBERS.after)));
+    line.push(Style::Tone(0), left(&bar, BAR + 1));
+    line.push(Style::Plain, right(&format!("{saves} %"), NUMBERS.saves));
+    line.push(Style::Plain, format!("  {}", screen.get(words::confidence(finding.confidence))));
+}

@@ -1,0 +1,149 @@
+//! A report on one screen of a terminal: at most [`ROWS`] lines, fitted to its width, and no Markdown. It reads only the
+//! [`Report`]; one file per part, in the order of the screen.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`canvas`] | lines, words and columns in cells of a terminal |
+//! | `say` | messages of rules as plain words with three digits |
+//! | `head` | what ran, and what the file lacks |
+//! | `answer` | the sentence and the bar of layers |
+//! | `costs` | findings with what a step becomes |
+//! | `tables` | what takes the most time, by name |
+//! | `rest` | what is not known, and what to do next |
+//! | [`page`] | any document on a terminal |
+
+mod answer;
+pub mod canvas;
+mod costs;
+mod head;
+pub mod page;
+mod rest;
+mod say;
+mod tables;
+
+use canvas::Line;
+pub use canvas::Look;
+
+use crate::{
+    document::Document,
+    link_test,
+    model::{Capture, Report},
+    sections::Page,
+    serving,
+};
+use diagnosis::{
+    analysis::{AnchorKind, Layer},
+    i18n::{Lang, Text},
+    platform::Stage,
+};
+
+/// Lines at most: what a terminal of 40 rows shows with the prompt below it.
+pub const ROWS: usize = 39;
+
+/// The report on one screen; empty where it holds no capture.
+pub fn render(report: &Report, lang: Lang, look: Look) -> String {
+    let Some(capture) = report.leading() else { return String::new() };
+    let screen = Screen { report, capture, lang, look };
+    let mut out = String::new();
+    screen.lines().iter().for_each(|line| line.write(&mut out, look));
+    out
+}
+
+/// A screen about one capture.
+struct Screen<'a> {
+    report: &'a Report,
+    capture: &'a Capture,
+    lang: Lang,
+    look: Look,
+}
+
+impl Screen<'_> {
+    /// All lines: the fixed parts first, then the costs and the tables in the room that is left.
+    fn lines(&self) -> Vec<Line> {
+        let top = [head::lines(self), answer::lines(self), answer::bar(self)];
+        let bottom = [rest::unknown(self), rest::next(self)];
+        let size = |parts: &[Vec<Line>]| {
+            parts.iter().filter(|part| !part.is_empty()).map(|part| part.len() + 1).sum::<usize>()
+        };
+        let room = ROWS.saturating_sub(size(&top) + size(&bottom));
+        let rows = self.capture.tables().map(|own| own.rows.len()).sum::<usize>();
+        let reserved = rows.min(tables::FEWEST) + 3;
+        let costs = match (self.capture.verdict.place.is_some() || costs::any(self), self.measured()) {
+            (true, None) => costs::lines(self, room.saturating_sub(reserved + 2)),
+            _ => Vec::new(),
+        };
+        let left = room.saturating_sub(size(std::slice::from_ref(&costs)));
+        let tables = tables::lines(self, left.saturating_sub(1));
+        let parts = top.into_iter().chain([costs, tables]).chain(bottom).filter(|part| !part.is_empty());
+        let mut out: Vec<Line> = Vec::new();
+        for part in parts {
+            if !out.is_empty() {
+                out.push(Line::new());
+            }
+            out.extend(part);
+        }
+        out
+    }
+
+    fn width(&self) -> usize {
+        self.look.columns()
+    }
+
+    fn get(&self, text: Text) -> &'static str {
+        text.get(self.lang)
+    }
+
+    /// Whether the mean is that of one window in which nothing marks steps.
+    fn is_window(&self) -> bool {
+        self.capture.leading_rank().is_some_and(|rank| rank.anchor.kind == AnchorKind::WholeCapture)
+    }
+
+    /// What the device is called.
+    fn device(&self) -> Text {
+        match self.capture.vendor() {
+            "ascend" | "cambricon" => Text::new("NPU", "NPU"),
+            "google" => Text::new("TPU", "TPU"),
+            "nvidia" | "amd" | "hygon" | "metax" | "mthreads" | "intel" => Text::new("GPU", "GPU"),
+            _ => Text::new("device", "设备"),
+        }
+    }
+
+    /// The operator with the most time, and its share of the steps.
+    fn operator(&self) -> Option<(String, f64)> {
+        let rank = self.capture.leading_rank()?;
+        let total = rank.main_class()?.total;
+        let first = rank.operators.iter().find(|work| !work.name.is_empty() && !work.name.starts_with("comm"))?;
+        Some((first.name.clone(), first.busy as f64 / total.max(1) as f64))
+    }
+
+    /// Share of the steps in which a copy runs alone.
+    fn copies(&self) -> f64 {
+        let class = self.capture.leading_rank().and_then(|rank| rank.main_class());
+        let copies = |class: &crate::model::ClassPart| {
+            let rows = class.buckets.iter().filter(|row| row.layer == Layer::Runtime && row.name.starts_with("copy."));
+            rows.map(|row| row.ns).sum::<i64>() as f64 / class.total.max(1) as f64
+        };
+        class.map_or(0.0, copies)
+    }
+
+    /// The headline of what was measured and has no steps: a load on a server, links under test.
+    fn measured(&self) -> Option<String> {
+        let page = Page { lang: self.lang, capture: self.capture, out: Document::new() };
+        let headline = serving::headline(&page).or_else(|| link_test::headline(&page));
+        headline.map(|headline| say::plain(&headline.words()))
+    }
+}
+
+/// What a step of a stage is called before the word for it.
+fn stage(stage: Stage) -> Text {
+    match stage {
+        Stage::Decode => Text::new("decode ", "解码"),
+        Stage::Prefill => Text::new("prefill ", "预填充"),
+        Stage::Mixed => Text::new("mixed ", "混合"),
+        Stage::Train => Text::new("training ", "训练"),
+        Stage::Unknown => Text::new("", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! What is not known, and what to do next.
+
+use super::{
+    Screen,
+    canvas::{Line, Style, left, wrap_at_most},
+    costs, say,
+};
+use diagnosis::i18n::Text;
+use unicode_width::UnicodeWidthStr;
+
+/// Lines of what is not known.
+const UNKNOWN: usize = 3;
+
+/// What was not judged and would matter, with what would decide it.
+pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
+    let verdict = &screen.capture.verdict;
+    let class = verdict.place.as_ref().map_or("", |place| place.class.as_str());
+    let doubts: Vec<String> =
+        verdict.unjudged.iter().take(UNKNOWN).map(|doubt| say::message(&doubt.sentence, class, screen.lang)).collect();
+    let label = screen.get(Text::new("Not known", "未知"));
+    let indent = label.width() + 3;
+    let width = screen.width().saturating_sub(indent);
+    let mut out: Vec<Line> = Vec::new();
+    for (n, doubt) in doubts.iter().enumerate() {
+        // Later ones have a line each.
+        let room = UNKNOWN.saturating_sub(out.len()).saturating_sub(doubts.len() - n - 1).max(1);
+        for line in wrap_at_most(&capitalised(doubt), width, room) {
+            let first = if out.is_empty() { label } else { "" };
+            out.push(Line::of(Style::Dim, left(first, indent)).then(Style::Plain, line));
+        }
+    }
+    out
+}
+
+/// A sentence begins with a capital letter.
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Commands that go on from here.
+pub(super) fn next(screen: &Screen<'_>) -> Vec<Line> {
+    let label = screen.get(Text::new("Next", "下一步"));
+    let indent = screen.get(Text::new("Not known", "未知")).width().max(label.width()) + 3;
+    let mut commands: Vec<(String, Text)> = Vec::new();
+    if !screen.capture.ranks.is_empty() {
+        commands.push(("strato view FILE".into(), Text::new("the evidence in the timeline", "在时间线中查看证据")));
+    }
+    if let Some(rule) = costs::first(screen) {
+        commands.push((format!("strato explain {rule}"), Text::new("what the rule says", "该规则的说明")));
+    }
+    commands.push(("strato diagnose --full FILE".into(), Text::new("everything", "完整报告")));
+    let widest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or(0);
+    let line = |(n, (command, what)): (usize, &(String, Text))| {
+        let first = if n == 0 { label } else { "" };
+        Line::of(Style::Dim, left(first, indent))
+            .then(Style::Strong, left(command, widest + 2))
+            .then(Style::Plain, screen.get(*what))
+    };
+    commands.iter().enumerate().map(line).collect()
+}

@@ -1,0 +1,37 @@
+//! Messages of rules and verdicts as they stand on a terminal: times with three digits, no marks of Markdown, and the class of
+//! the steps left to the head of the screen.
+
+use crate::{kernel_name, phrase, text, units};
+use diagnosis::{
+    analysis::owners::short,
+    i18n::{Lang, Message, Text, Value},
+};
+
+/// Most characters of a name inside a sentence.
+const NAME: usize = 60;
+
+/// A message as one line of plain words. `class` is the key of the steps that it speaks of, which are "these steps" here.
+pub fn message(message: &Message, class: &str, lang: Lang) -> String {
+    let said = message.render(lang, |value| value_of(value, class, lang));
+    plain(&said)
+}
+
+fn value_of(value: &Value, class: &str, lang: Lang) -> String {
+    match value {
+        Value::Ns(ns) => units::brief(*ns),
+        Value::Share(share) => units::whole_share(*share),
+        Value::Raw(raw) if !class.is_empty() && raw == class => THESE.get(lang).to_owned(),
+        Value::Raw(raw) => text::plain(&short(raw), NAME),
+        Value::Kernel(name) => text::plain(&kernel_name::short(name), NAME),
+        Value::Message(inner) => inner.render(lang, |value| value_of(value, class, lang)),
+        value => phrase::show(value, lang),
+    }
+}
+
+/// What stands for the class of steps that the head names.
+const THESE: Text = Text::new("these steps", "这些步");
+
+/// Words without the marks of the catalogue, on one line.
+pub fn plain(words: &str) -> String {
+    words.replace("**", "").replace(['`', '\n'], "")
+}
