@@ -4,6 +4,7 @@ mod ceilings;
 mod claims;
 mod communication;
 mod copies;
+mod costs;
 mod doubts;
 mod first_screen;
 mod graphs;

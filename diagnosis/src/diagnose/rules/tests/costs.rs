@@ -1,0 +1,193 @@
+//! Each generator on a run that has its cost, and on a near one that has not.
+
+use model::{Category, Ns, Trace};
+
+use crate::{
+    analysis::{Analysis, script::Script},
+    cause::{Cost, Gated, Kind, Occurs, find, statement},
+    diagnose::rules::testing::{GEMM, NORM, Run, us},
+    i18n::{Lang, Value},
+    platform::Packs,
+};
+
+type Capture = (Trace, Analysis);
+
+fn costs((trace, analysis): &Capture) -> Vec<Gated> {
+    find(trace, analysis, &Packs::embedded().unwrap())
+}
+
+/// What is said of a cost, names and times as they are.
+fn said(capture: &Capture, cost: &Cost) -> String {
+    fn show(value: &Value) -> String {
+        match value {
+            Value::Message(inner) => inner.render(Lang::En, show),
+            Value::Text(text) => text.en.to_owned(),
+            Value::Raw(name) | Value::Kernel(name) => name.clone(),
+            Value::Ns(ns) => format!("{ns} ns"),
+            other => format!("{other:?}"),
+        }
+    }
+    statement::of(&capture.0, cost, 0).1.render(Lang::En, show)
+}
+
+fn largest(capture: &Capture) -> Option<Gated> {
+    costs(capture).into_iter().next()
+}
+
+#[test]
+fn the_host_code_that_keeps_the_device_waiting_owns_the_idle_time() {
+    let run = |ns: Ns| {
+        Run::steps(12, move |r, _| {
+            r.work(Category::PythonFrame, "engine.py(12): detokenize", ns);
+            r.graph(&[(GEMM, us(200)), (NORM, us(5)), (GEMM, us(200))], us(1)).token();
+        })
+    };
+    let capture = run(us(300));
+    let cost = largest(&capture).expect("a cost");
+    assert!(said(&capture, &cost).contains("detokenize"), "{}", said(&capture, &cost));
+    assert!((0.3..0.5).contains(&cost.share()), "{}", cost.share());
+    assert_eq!(cost.occurs, Occurs::Throughout);
+    assert!(!costs(&run(us(1))).iter().any(|cost| said(&capture, cost).contains("detokenize")), "hidden");
+}
+
+#[test]
+fn a_cost_of_every_third_step_counts_by_its_total_and_one_event_is_told_apart() {
+    let run = |each: usize| {
+        Run::steps(24, move |r, i| {
+            if i % each == each / 2 {
+                r.work(Category::PythonFrame, "adapter.py(3): swap", us(900));
+            }
+            r.graph(&[(GEMM, us(300)), (NORM, us(5)), (GEMM, us(300))], us(1)).token();
+        })
+    };
+    let third = run(3);
+    let cost = largest(&third).expect("a cost");
+    assert!(cost.count >= 7 && said(&third, &cost).contains("swap"), "{}", said(&third, &cost));
+    assert_eq!(cost.occurs, Occurs::Throughout);
+    let single = run(100);
+    let cost = largest(&single);
+    assert!(cost.is_none_or(|cost| cost.occurs == Occurs::Once), "one event is no cost of every step");
+}
+
+#[test]
+fn launches_that_follow_one_another_are_a_chain_and_a_wait_between_them_is_a_turnaround() {
+    let eager = |waits: bool| {
+        Run::steps(12, move |r, _| {
+            for i in 0..40 {
+                r.work(Category::FrameworkOp, ["aten::linear", "aten::add", "aten::mul"][i % 3], us(12));
+                r.launch([GEMM, NORM, "silu_and_mul_kernel", "rope_kernel"][i % 4], us(3));
+                if waits {
+                    r.wait();
+                }
+            }
+            r.token();
+        })
+    };
+    let first = |capture: &Capture| largest(capture).expect("a cost").kind.clone();
+    assert!(matches!(first(&eager(false)), Kind::Chain(_)));
+    assert!(matches!(first(&eager(true)), Kind::Turnaround { .. }), "{:?}", first(&eager(true)));
+}
+
+#[test]
+fn copies_and_separate_kernels_are_costs_where_they_take_time() {
+    let run = |copy: Ns, cast: Ns| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..10 {
+                r.launch(GEMM, us(60));
+                if cast > 0 {
+                    r.launch("void at::native::elementwise_kernel<at::native::direct_copy_kernel_cuda>", cast);
+                }
+            }
+            if copy > 0 {
+                r.copy("cudaMemcpyAsync", us(2), "HtoD", "pageable", copy);
+            }
+            r.token();
+        })
+    };
+    let kinds = |capture: &Capture| costs(capture).into_iter().map(|cost| cost.kind.clone()).collect::<Vec<_>>();
+    let has_copies = |capture: &Capture| kinds(capture).iter().any(|kind| matches!(kind, Kind::Copies { .. }));
+    let has_class = |capture: &Capture| kinds(capture).iter().any(|kind| matches!(kind, Kind::Class { .. }));
+    assert!(has_copies(&run(us(200), 0)) && !has_copies(&run(us(5), 0)));
+    assert!(has_class(&run(0, us(15))) && !has_class(&run(0, us(1))));
+}
+
+#[test]
+fn a_grid_that_fills_a_fraction_of_the_cores_is_below_its_floor() {
+    let run = |blocks: u32| {
+        Run::steps(12, move |r, _| {
+            r.script.cores(132);
+            for _ in 0..6 {
+                r.launch_blocks(GEMM, us(120), blocks).launch(NORM, us(5));
+            }
+            r.token();
+        })
+    };
+    let few = |capture: &Capture| costs(capture).iter().any(|cost| matches!(cost.kind, Kind::Underfilled { .. }));
+    assert!(few(&run(8)) && !few(&run(40)));
+}
+
+/// Steps of equal kernels; `takes` gives the time of each by step and position.
+fn kernels(takes: impl Fn(usize, usize) -> Ns + Copy) -> Capture {
+    Run::steps(30, move |r, step| {
+        for position in 0..8 {
+            r.launch([GEMM, NORM][position % 2], takes(step, position));
+        }
+        r.token();
+    })
+}
+
+#[test]
+fn one_kernel_at_one_position_tells_a_clock_from_contention() {
+    let kinds = |capture: &Capture| costs(capture).into_iter().map(|cost| cost.kind.clone()).collect::<Vec<_>>();
+    let slower = kernels(|step, _| us(if step < 15 { 100 } else { 125 }));
+    assert!(kinds(&slower).iter().any(|kind| matches!(kind, Kind::Drift { ratio } if *ratio > 1.2)), "{:?}", kinds(&slower));
+    let now_and_then = kernels(|step, position| us(if (step * 8 + position) % 13 == 5 { 300 } else { 100 }));
+    assert!(kinds(&now_and_then).iter().any(|kind| matches!(kind, Kind::Sporadic { .. })), "{:?}", kinds(&now_and_then));
+    let even = kernels(|_, _| us(100));
+    assert!(!kinds(&even).iter().any(|kind| matches!(kind, Kind::Drift { .. } | Kind::Sporadic { .. })));
+}
+
+#[test]
+fn experts_that_take_turns_with_gathers_are_one_cost() {
+    let run = |turns: usize| {
+        Run::steps(12, move |r, _| {
+            for _ in 0..3 {
+                r.launch("flash_fwd_splitkv_kernel", us(40));
+                for _ in 0..turns {
+                    r.launch("void at::native::vectorized_gather_kernel", us(5)).launch(GEMM, us(15));
+                }
+                r.launch("void at::native::vectorized_gather_kernel", us(5));
+            }
+            r.launch("flash_fwd_splitkv_kernel", us(40));
+            r.token();
+        })
+    };
+    let one_by_one = |capture: &Capture| costs(capture).iter().any(|cost| matches!(cost.kind, Kind::Experts { .. }));
+    assert!(one_by_one(&run(8)) && !one_by_one(&run(2)));
+}
+
+#[test]
+fn every_part_of_the_idle_time_is_in_the_ledger_once() {
+    let capture = Run::steps(6, |r, i| {
+        r.work(Category::FrameworkOp, "aten::linear", us(20)).launch(GEMM, us(4 + i as Ns)).wait();
+        r.graph(&[(GEMM, us(20)), (NORM, us(5))], us(2)).think(us(40)).token();
+    });
+    let rank = &capture.1.ranks[0];
+    let steps: Vec<_> = rank.counted_steps().collect();
+    let idle = crate::ledger::idle::of(&capture.0, rank, &steps);
+    let counted = |gap: &&crate::analysis::idle::Gap| steps.iter().any(|step| step.index == gap.step);
+    let gaps: Ns = rank.gaps.iter().filter(counted).map(|gap| gap.span.len()).sum();
+    let parts: Ns = idle.parts.iter().map(|part| part.span.len()).sum();
+    assert_eq!(parts, gaps);
+    assert!(idle.parts.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start), "disjoint and in order");
+}
+
+#[test]
+fn a_capture_with_hardly_anything_in_it_tells_no_cost() {
+    let mut script = Script::default();
+    for i in 0..5 {
+        let at = us(1_000 * i);
+        script.launch((at, at + us(5)), GEMM, (at + us(900), at + us(910)));
+    }
+    assert!(costs(&script.analyze()).is_empty());
+}
