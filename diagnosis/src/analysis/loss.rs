@@ -223,7 +223,12 @@ fn of_host(trace: &Trace, rows: &[&LedgerRow], most: u64) -> Part {
 }
 
 fn is_of_records(name: &str) -> bool {
-    const OWN: [&str; 3] = [ImportStat::MISSING_KERNELS, ImportStat::WORK_WITHOUT_ROW, ImportStat::CALLS_WITHOUT_ROW];
+    const OWN: [&str; 4] = [
+        ImportStat::RUN_ALONE,
+        ImportStat::MISSING_KERNELS,
+        ImportStat::WORK_WITHOUT_ROW,
+        ImportStat::CALLS_WITHOUT_ROW,
+    ];
     let elsewhere = name.starts_with("import.") || OWN.contains(&name) || name.ends_with(FILE);
     !elsewhere && !CUT.iter().any(|end| name.ends_with(end)) && !NO_RECORDS.iter().any(|word| name.contains(word))
 }
