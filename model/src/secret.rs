@@ -282,7 +282,11 @@ fn home(path: &str) -> Option<usize> {
     }
     let whole = path.find(|c: char| !(c.is_alphanumeric() || "/._-@".contains(c))).unwrap_or(path.len());
     let path = path.get(..whole)?;
-    let base = |base: &str| path.find(base).filter(|at| path.get(..*at).is_some_and(|before| before.matches('/').count() <= BELOW)).map(|at| at + base.len());
+    let base = |base: &str| {
+        path.find(base)
+            .filter(|at| path.get(..*at).is_some_and(|before| before.matches('/').count() <= BELOW))
+            .map(|at| at + base.len())
+    };
     ["/home/", "/Users/"].into_iter().filter_map(base).min().and_then(end)
 }
 

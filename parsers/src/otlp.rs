@@ -231,14 +231,21 @@ mod tests {
     fn a_batch_of_8_192_spans_on_a_line_is_read() {
         const LONG: usize = 8_192;
         let pad = "x".repeat(1_100);
-        let span = |i: usize| format!(r#"{{"traceId":"{i}","name":"r","startTimeUnixNano":"{}","endTimeUnixNano":"1700000000000900000","attributes":[{{"key":"gen_ai.prompt","value":{{"stringValue":"{pad}"}}}}]}}"#, 1_700_000_000_000_000_000 + i as u64);
+        let span = |i: usize| {
+            format!(
+                r#"{{"traceId":"{i}","name":"r","startTimeUnixNano":"{}","endTimeUnixNano":"1700000000000900000","attributes":[{{"key":"gen_ai.prompt","value":{{"stringValue":"{pad}"}}}}]}}"#,
+                1_700_000_000_000_000_000 + i as u64
+            )
+        };
         let spans: Vec<String> = (0..LONG).map(span).collect();
         let export = |spans: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#);
         let line = export(&spans.join(","));
         assert!(line.len() > 8 << 20);
-        for (text, expected) in
-            [(line.clone(), LONG), (format!("{EXPORT}\n{line}\n{EXPORT}\n"), LONG + 4), (format!("{line}\n{line}\n"), 2 * LONG)]
-        {
+        for (text, expected) in [
+            (line.clone(), LONG),
+            (format!("{EXPORT}\n{line}\n{EXPORT}\n"), LONG + 4),
+            (format!("{line}\n{line}\n"), 2 * LONG),
+        ] {
             let trace = import(&text);
             assert_eq!((trace.slice_count(), trace.stat("otlp.unreadable_export")), (expected, 0));
         }

@@ -269,7 +269,9 @@ mod tests {
 
     fn kineto(name: &str) -> String {
         let event = |cat: &str, name: &str, tid: u8, ts: u8| {
-            format!(r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 0, "tid": {tid}, "ts": {ts}.0, "dur": 2.0, "args": {{"correlation": 7}}}}"#)
+            format!(
+                r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 0, "tid": {tid}, "ts": {ts}.0, "dur": 2.0, "args": {{"correlation": 7}}}}"#
+            )
         };
         let events = [event("cuda_runtime", "cudaLaunchKernel", 1, 1), event("kernel", name, 7, 4)].join(",");
         format!(r#"{{"schemaVersion": 1, "traceEvents": [{events}]}}"#)

@@ -50,7 +50,12 @@ impl Rows {
     }
 
     /// The same after every `nth` row of these categories was changed, and how many rows there were and how many are changed.
-    fn damaged(&self, of: &[&str], (nth, phase): (usize, usize), change: impl Fn(&str) -> String) -> (Self, usize, usize) {
+    fn damaged(
+        &self,
+        of: &[&str],
+        (nth, phase): (usize, usize),
+        change: impl Fn(&str) -> String,
+    ) -> (Self, usize, usize) {
         let (mut met, mut changed) = (0, 0);
         let marks: Vec<String> = of.iter().map(|cat| format!(r#""ph": "X", "cat": "{cat}""#)).collect();
         let one = |line: &String| {

@@ -124,8 +124,14 @@ impl Loss {
         let of = |kind: fn(&LedgerRow) -> bool| trace.ledger.iter().filter(|row| kind(row)).collect::<Vec<_>>();
         let (device, host) = (of(is_device), of(is_host));
         let missing = trace.stat(ImportStat::MISSING_KERNELS);
-        let lost = lost_of(&device);
-        let told = lost.saturating_add(lost_of(&host));
+        let damage = || {
+            let counts = |stat: &&ImportStat| stat.severity >= Severity::DataLoss && is_of_records(&stat.name);
+            trace.stats.iter().filter(counts).map(|stat| stat.count)
+        };
+        // Where the reader met no damage, what it did not keep it left out on purpose.
+        let most = damage().fold(0, u64::saturating_add);
+        let lost = lost_of(&device).min(most);
+        let told = lost.saturating_add(lost_of(&host).min(most));
         let linked_to = trace.stat(ImportStat::WORK_WITHOUT_ROW);
         let lossy: Vec<&LedgerRow> = device.into_iter().filter(|row| row.read > row.kept).collect();
         let only_kernels = linked_to <= lost
@@ -136,15 +142,14 @@ impl Loss {
             true => lossy.iter().map(|row| row.kept).sum(),
             false => device_rows(trace),
         };
-        let damage = trace.stats.iter().filter(|stat| stat.severity >= Severity::DataLoss && is_of_records(&stat.name));
-        let damaged = damage.map(|stat| stat.count).max().unwrap_or(0);
+        let damaged = damage().max().unwrap_or(0);
         let files = trace.stats.iter().filter(|stat| stat.name.ends_with(FILE)).map(|stat| stat.count).sum();
         let links = integrity.unlinked.saturating_sub(integrity.before_recording);
         let linked = integrity.unlinked < integrity.device_ops;
         Self {
             device: Part::of(lost.max(linked_to).saturating_add(missing), kept),
             only_kernels,
-            host: of_host(trace, &host),
+            host: of_host(trace, &host, most),
             unknown: Part::of(damaged.saturating_sub(told), trace.slice_count() as u64),
             unrecorded: Part::of(if linked { integrity.unrecorded } else { 0 }, integrity.device_ops),
             links: Part { lost: if linked { links } else { 0 }, all: integrity.device_ops },
@@ -181,7 +186,7 @@ impl Loss {
 
     /// Whether the host launched more than [`Integrity::LOST`] that has no record.
     pub fn is_silent(&self) -> bool {
-        self.unrecorded.share() > Integrity::LOST
+        self.unrecorded.lost >= FEWEST && self.unrecorded.share() > Integrity::LOST
     }
 
     /// A source that ends early, and holds a device's rows or would.
@@ -210,16 +215,20 @@ fn becomes(row: &LedgerRow) -> Option<Category> {
 }
 
 /// Of the kinds of rows of the host the one that lost the largest share.
-fn of_host(trace: &Trace, rows: &[&LedgerRow]) -> Part {
+fn of_host(trace: &Trace, rows: &[&LedgerRow], most: u64) -> Part {
     let calls = trace.lanes.iter().flat_map(|lane| &lane.category).filter(|kind| **kind == Category::HostApi).count();
     let linked_from = Part::of(trace.stat(ImportStat::CALLS_WITHOUT_ROW), calls as u64);
-    let kinds = rows.iter().map(|row| Part { lost: row.read.saturating_sub(row.kept), all: row.read });
+    let kinds = rows.iter().map(|row| Part { lost: row.read.saturating_sub(row.kept).min(most), all: row.read });
     kinds.chain([linked_from]).max_by(|a, b| a.share().total_cmp(&b.share())).unwrap_or_default()
 }
 
 fn is_of_records(name: &str) -> bool {
-    const OWN: [&str; 3] =
-        [ImportStat::MISSING_KERNELS, ImportStat::WORK_WITHOUT_ROW, ImportStat::CALLS_WITHOUT_ROW];
+    const OWN: [&str; 4] = [
+        ImportStat::RUN_ALONE,
+        ImportStat::MISSING_KERNELS,
+        ImportStat::WORK_WITHOUT_ROW,
+        ImportStat::CALLS_WITHOUT_ROW,
+    ];
     let elsewhere = name.starts_with("import.") || OWN.contains(&name) || name.ends_with(FILE);
     !elsewhere && !CUT.iter().any(|end| name.ends_with(end)) && !NO_RECORDS.iter().any(|word| name.contains(word))
 }
@@ -230,7 +239,8 @@ fn device_rows(trace: &Trace) -> u64 {
 }
 
 fn cut(trace: &Trace) -> Option<Cut> {
-    let ends = |stat: &&ImportStat| stat.severity >= Severity::DataLoss && CUT.iter().any(|end| stat.name.ends_with(end));
+    let ends =
+        |stat: &&ImportStat| stat.severity >= Severity::DataLoss && CUT.iter().any(|end| stat.name.ends_with(end));
     let first = trace.stats.iter().find(ends)?;
     let span = |wanted: fn(TrackKind) -> bool| {
         let lanes = trace.tracks.iter().zip(&trace.lanes).filter(|(track, _)| wanted(track.key.kind));
@@ -260,9 +270,120 @@ fn absent(trace: &Trace, places: &[Place]) -> Option<Ranks> {
         let process = trace.processes.get(place.process.0 as usize);
         process.and_then(|process| process.rank).is_some()
     });
-    let absent = (0..u32::try_from(all).unwrap_or(u32::MAX)).filter(|rank| numbered && !here.contains(rank)).take(NAMED).collect();
+    let absent = (0..u32::try_from(all).unwrap_or(u32::MAX))
+        .filter(|rank| numbered && !here.contains(rank))
+        .take(NAMED)
+        .collect();
     Some(Ranks { captured, all, at_least: world.is_none(), absent })
 }
 
+/// Launches without work that tell of a loss; fewer may be calls that had nothing to do. Own value.
+const FEWEST: u64 = 10;
 /// Absent ranks that are kept by number.
 const NAMED: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use model::{Provenance, Trace, TraceSink};
+
+    use super::*;
+    use crate::analysis::{places, script::Script};
+
+    /// Ten launches on each of `ranks` ranks.
+    fn run(ranks: u32) -> Script {
+        let mut script = Script::default();
+        for rank in 0..ranks {
+            script.rank(rank);
+            for at in (0..10).map(|i| 1_000 * i) {
+                script.launch((at, at + 10), "gemm", (at + 20, at + 90));
+            }
+        }
+        script
+    }
+
+    fn loss(script: Script) -> Loss {
+        let trace: Trace = script.builder.finish();
+        Loss::of(&trace, &places(&trace), &Integrity::default())
+    }
+
+    #[test]
+    fn kernels_that_were_read_and_not_kept_are_lost() {
+        let mut script = run(1);
+        script.builder.ledger("kernel", 425, 225, 0, "device work");
+        script.builder.ledger("gpu_memcpy", 9, 9, 0, "device work");
+        script.builder.stat("kineto.events_without_time", Severity::DataLoss, 200, None);
+        let loss = loss(script);
+        assert_eq!((loss.device, loss.only_kernels, loss.unknown.lost), (Part { lost: 200, all: 425 }, true, 0));
+        assert!(loss.forbids_shares() && loss.is_any());
+    }
+
+    /// Of a job of a hundred ranks all of a small loss may be of one rank.
+    #[test]
+    fn a_loss_matters_from_one_percent_of_a_rank() {
+        let of = |ranks: u32, lost: u64| {
+            let mut script = run(ranks);
+            script.builder.ledger("KERNELS", 1_000 * u64::from(ranks), 1_000 * u64::from(ranks) - lost, 0, "kernel");
+            script.builder.stat("nsys.incomplete_row", Severity::DataLoss, lost, None);
+            loss(script)
+        };
+        assert!(!of(1, 9).forbids_causes() && of(1, 9).is_any());
+        assert!(of(1, 11).forbids_shares() && of(4, 11).forbids_shares());
+        assert!(!of(4, 9).forbids_shares());
+    }
+
+    #[test]
+    fn what_the_host_lost_forbids_causes_and_no_shares() {
+        let mut script = run(1);
+        script.builder.ledger("RUNTIME", 100, 90, 0, "host_api");
+        script.builder.stat("nsys.incomplete_row", Severity::DataLoss, 10, None);
+        let loss = loss(script);
+        assert_eq!(loss.host, Part { lost: 10, all: 100 });
+        assert!(loss.forbids_causes() && !loss.forbids_shares());
+    }
+
+    /// What is left out on purpose, rows of a thread's times off the processor that have no partner, and notes of a reader are no
+    /// loss.
+    #[test]
+    fn what_is_not_kept_on_purpose_is_not_lost() {
+        let mut script = run(1);
+        script.builder.ledger("flow ac2g", 454, 0, 0, "not kept: each complete pair repeats a correlation id");
+        script.builder.ledger("SCHED_EVENTS", 100, 90, 0, "os_api: times off the processor");
+        script.builder.ledger(
+            "NVTX_EVENTS",
+            3,
+            2,
+            0,
+            "user_range; framework_op and collective_call where a range names one",
+        );
+        script.builder.ledger("metadata events", 58, 20, 0, "names of processes and threads");
+        script.builder.stat("kineto.unknown_category", Severity::Notice, 7, None);
+        let loss = loss(script);
+        assert!(!loss.is_any(), "{loss:?}");
+    }
+
+    #[test]
+    fn a_file_that_ends_early_forbids_shares_where_a_device_worked() {
+        let cut = |mut script: Script| {
+            script.builder.stat("kineto.truncated", Severity::DataLoss, 1, Some("byte 77"));
+            loss(script)
+        };
+        let ended = cut(run(1));
+        let told = ended.cut.as_ref().map(|cut| (cut.at.as_deref(), cut.device_last, cut.covered));
+        assert_eq!(told, Some((Some("byte 77"), true, Some(1000))));
+        assert!(ended.forbids_shares() && !cut(run(0)).forbids_shares() && cut(run(0)).is_any());
+    }
+
+    #[test]
+    fn the_size_of_the_job_tells_who_is_absent() {
+        let of = |key: &str, world: &str| {
+            let mut script = run(2);
+            script.builder.manifest(key, world, Provenance::Observed);
+            loss(script).ranks
+        };
+        let ranks = |all, at_least, absent: &[u32]| Some(Ranks { captured: 2, all, at_least, absent: absent.to_vec() });
+        assert_eq!(of("parallel.world_size", "4"), ranks(4, false, &[2, 3]));
+        assert_eq!(of(Manifest::RANKS_AT_LEAST, "3"), ranks(3, true, &[2]));
+        assert_eq!(of("parallel.world_size", "2"), None);
+        assert_eq!(of("parallel.world_size", "many"), None);
+    }
+}

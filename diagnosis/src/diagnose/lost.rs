@@ -24,11 +24,7 @@ pub fn notes(loss: &Loss) -> Vec<Message> {
 /// What is lost of that which was recorded.
 fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Message> {
     let part = |text: Text, part: Part, what: Text| {
-        let args = [
-            ("lost", Value::Count(part.lost)),
-            ("all", Value::Count(part.all)),
-            ("what", Value::Text(what)),
-        ];
+        let args = [("lost", Value::Count(part.lost)), ("all", Value::Count(part.all)), ("what", Value::Text(what))];
         Message::new(text, args)
     };
     const UNREAD: Text = Text::new("{lost} of {all} {what} could not be read", "{all} 个{what}中有 {lost} 个无法读取");
@@ -50,7 +46,8 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
             ),
             None => Message::plain(Text::new("", "")),
         };
-        let text = Text::new("the source could not be read to its end ({at}){rest}", "源文件未能读到末尾（{at}）{rest}");
+        let text =
+            Text::new("the source could not be read to its end ({at}){rest}", "源文件未能读到末尾（{at}）{rest}");
         out.push(Message::new(text, [("at", at), ("rest", rest.within())]));
     }
     if counts(loss.device) {
@@ -119,7 +116,12 @@ pub(super) fn sentence(analysis: &Analysis) -> Option<Message> {
 /// The headline behind what the capture lacks.
 pub(super) fn head(analysis: &Analysis, headline: Message) -> Message {
     let Some(lost) = sentence(analysis) else { return headline };
-    let text = Text::new("Incomplete: {lost}. {headline}", "不完整：{lost}。{headline}");
+    // One rank is what many record of a job; the report says what follows from that.
+    let alone = analysis.loss.ranks.as_ref().is_some_and(|ranks| ranks.captured == 1) && !analysis.loss.is_any();
+    let text = match alone {
+        true => Text::new("{lost}. {headline}", "{lost}。{headline}"),
+        false => Text::new("Incomplete: {lost}. {headline}", "不完整：{lost}。{headline}"),
+    };
     Message::new(text, [("lost", lost.within()), ("headline", headline.within())])
 }
 

@@ -243,6 +243,19 @@ fn numbers_of_dispatches_without_a_row_are_missing_kernels() {
     assert_eq!(missing(&KERNELS.replace("\"165\"", "\"1100\"")), 935);
 }
 
+/// Two exports of a run in one table made every kernel run twice.
+#[test]
+fn rows_of_a_dispatch_that_stand_twice_count_once() {
+    let rows = KERNELS.lines().skip(1).take(2).collect::<Vec<_>>().join("\n");
+    let header = KERNELS.lines().next().unwrap();
+    let files = directory(&[("70_kernel_trace.csv", &format!("{header}\n{rows}\n{rows}\n"))]);
+    let trace = import(&files.path().join("70_kernel_trace.csv")).unwrap();
+    assert_eq!(
+        (trace.slice_count(), trace.stat(ImportStat::DOUBLED_ROWS), trace.stat(ImportStat::MISSING_KERNELS)),
+        (2, 2, 0)
+    );
+}
+
 /// A column for each counter: means by kernel and shape, for a value of each of two thousand counters and each dispatch is too
 /// much.
 #[test]

@@ -84,7 +84,8 @@ fn rest<'r>(page: &Page<'r>) -> Vec<Other<'r>> {
         return Vec::new();
     }
     let leading = leading.map(|rank| (rank.rank, rank.main));
-    let classes = capture.ranks.iter().flat_map(|rank| rank.classes.iter().enumerate().map(move |(i, class)| (rank, i, class)));
+    let classes =
+        capture.ranks.iter().flat_map(|rank| rank.classes.iter().enumerate().map(move |(i, class)| (rank, i, class)));
     let others = classes.filter(|(rank, i, class)| class.used > 0 && leading != Some((rank.rank, Some(*i))));
     others.map(|(rank, _, class)| Other { rank, class, split: Split::of(capture, rank, class) }).collect()
 }

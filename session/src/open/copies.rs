@@ -6,7 +6,7 @@ use std::{
     hash::{BuildHasher, BuildHasherDefault},
 };
 
-use model::Trace;
+use model::{Trace, trace};
 use rustc_hash::{FxHashMap, FxHasher};
 
 /// A process: its rank, how many slices it has, and the sum of what each is made of, which no order of tracks changes.
@@ -38,32 +38,39 @@ fn prints(trace: &Trace) -> BTreeSet<Print> {
     prints.into_values().collect()
 }
 
-/// Leaves out captures all of whose processes are in one before them; a sentence for each.
+/// Leaves out captures all of whose processes are one before them; a sentence for each. Tables that lie beside each other repeat the
+/// kernels of a run with other counters: these belong to the first.
 pub(super) fn leave_out(traces: &mut Vec<Trace>) -> Vec<String> {
     if traces.len() < 2 {
         return Vec::new();
     }
-    let mut known: FxHashMap<(String, BTreeSet<Print>), String> = FxHashMap::default();
-    let mut copied = Vec::new();
-    traces.retain(|trace| {
-        let prints = prints(trace);
-        if prints.is_empty() {
-            return true;
+    let mut known: FxHashMap<(String, BTreeSet<Print>), usize> = FxHashMap::default();
+    let (mut kept, mut copied): (Vec<Trace>, Vec<String>) = (Vec::new(), Vec::new());
+    for mut part in std::mem::take(traces) {
+        let prints = prints(&part);
+        let at = kept.len();
+        let first = (!prints.is_empty()).then(|| *known.entry((part.format.clone(), prints)).or_insert(at));
+        match first.and_then(|first| kept.get_mut(first)) {
+            None => kept.push(part),
+            Some(first) if format!("{:?}", first.summaries) == format!("{:?}", part.summaries) => {
+                let same = format!("'{}' holds the same capture as '{}'", part.source, first.source);
+                copied.push(format!("{same}, which is counted once; leave one out"));
+            }
+            Some(first) => {
+                // What the reader met of these rows it met of the first file's too.
+                part.stats.clear();
+                trace::attach(first, &part);
+            }
         }
-        let first = known.get(&(trace.format.clone(), prints.clone()));
-        if let Some(first) = first {
-            copied.push(format!("'{}' holds the same capture as '{first}', which is counted once; leave one out", trace.source));
-            return false;
-        }
-        known.insert((trace.format.clone(), prints), trace.source.clone());
-        true
-    });
+    }
+    *traces = kept;
     copied
 }
 
 /// Adds the captures of capture files, but for those whose processes are all there already.
 pub(super) fn add(traces: &mut Vec<Trace>, kept: Vec<Trace>) {
-    let mut known: BTreeSet<Print> = if kept.is_empty() { BTreeSet::new() } else { traces.iter().flat_map(prints).collect() };
+    let mut known: BTreeSet<Print> =
+        if kept.is_empty() { BTreeSet::new() } else { traces.iter().flat_map(prints).collect() };
     for trace in kept {
         let prints = prints(&trace);
         if prints.is_empty() || !prints.is_subset(&known) {

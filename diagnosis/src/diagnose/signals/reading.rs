@@ -237,6 +237,22 @@ mod tests {
         list.iter().map(|(a, b)| Span::new(*a, *b)).collect()
     }
 
+    /// A server that starts a thread for each request took the square of their number.
+    #[test]
+    fn the_issuing_thread_of_many_is_found_in_linear_time() {
+        let mut script = crate::analysis::script::Script::default();
+        for at in 0..100_000 {
+            script.launch_from(100 + at, (10 * at, 10 * at + 2), "k", (10 * at + 3, 10 * at + 8));
+        }
+        script.launch_from(99_999, (2_000_000, 2_000_002), "k", (2_000_003, 2_000_008));
+        let (_, analysis) = script.analyze();
+        let rank = analysis.ranks.first().unwrap();
+        let step = rank.steps.first().unwrap();
+        let began = std::time::Instant::now();
+        assert_eq!(issuing_thread(rank, step), rank.timeline.calls.last().map(|call| call.track));
+        assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+
     #[test]
     fn overlap_counts_common_time_once() {
         let a = merged(spans(&[(30, 40), (0, 10), (5, 20)]));

@@ -1,6 +1,6 @@
 //! Odd and damaged files: what can be read is read, the rest is counted or refused with a place.
 
-use model::{Category, TrackKind};
+use model::{Category, ImportStat, TrackKind};
 
 use super::*;
 
@@ -48,6 +48,61 @@ fn oddities_are_kept_and_counted() {
     ] {
         assert_eq!(t.stat(stat), count, "{stat}");
     }
+}
+
+/// A launch, its kernel, and the arrow between them, as Kineto writes them.
+fn linked(at: u32) -> [String; 4] {
+    let slice = |cat: &str, name: &str, tid: u32, ts: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 0, "tid": {tid}, "ts": {ts}.5, "dur": 1, "args": {{"correlation": {at}}}}}"#
+        )
+    };
+    let end = |ph: char, tid: u32, ts: u32| {
+        format!(r#"{{"ph": "{ph}", "id": {at}, "pid": 0, "tid": {tid}, "ts": {ts}.5, "cat": "ac2g", "name": "ac2g"}}"#)
+    };
+    [
+        slice("cuda_runtime", "cudaLaunchKernel", 9, at),
+        end('s', 9, at),
+        slice("kernel", "k", 7, at + 2),
+        end('f', 7, at + 2),
+    ]
+}
+
+/// Rows that were taken out of a file leave the ends of their arrows behind.
+#[test]
+fn arrows_without_a_slice_tell_of_rows_that_are_missing() {
+    let lost = |keep: &dyn Fn(usize, usize) -> bool| {
+        let rows =
+            (0..20).flat_map(|i| linked(10 * i).into_iter().enumerate().map(move |(at, row)| (i as usize, at, row)));
+        let kept: Vec<String> = rows.filter(|(i, at, _)| keep(*i, *at)).map(|(.., row)| row).collect();
+        let t = trace(&kept.join(","), "");
+        (t.stat(ImportStat::CALLS_WITHOUT_ROW), t.stat(ImportStat::WORK_WITHOUT_ROW))
+    };
+    assert_eq!(lost(&|_, _| true), (0, 0));
+    assert_eq!(lost(&|i, at| at != 2 || i % 4 > 0), (0, 5));
+    assert_eq!(lost(&|i, at| at != 0 || i == 0 || i % 4 > 0), (4, 0));
+    // Sorted by something else than their place, arrows do not follow their slices.
+    let mut rows: Vec<String> = (0..20).flat_map(|i| linked(10 * i)).collect();
+    rows.sort_by_key(|row| row.contains("ac2g"));
+    let t = trace(&rows.join(","), "");
+    assert_eq!((t.stat(ImportStat::CALLS_WITHOUT_ROW), t.stat(ImportStat::WORK_WITHOUT_ROW)), (0, 0));
+}
+
+/// A kernel that is no JSON, or lasts no time, is read and not kept: it was none, or idle time.
+#[test]
+fn kernels_that_cannot_be_read_stand_in_the_ledger() {
+    let [_, _, kernel, _] = linked(10);
+    for bad in [kernel.replace(r#""dur": 1,"#, r#""dur" 1,"#), kernel.replace(r#""dur": 1,"#, r#""dur": "x","#)] {
+        let t = trace(&[kernel.as_str(), &bad, &kernel].join(","), "");
+        let row = t.ledger.iter().find(|row| row.category == "kernel").unwrap();
+        assert_eq!((row.read, row.kept, t.slice_count()), (3, 2, 2), "{bad}");
+    }
+}
+
+#[test]
+fn homes_are_left_out_of_the_names_of_python_frames() {
+    let frame = r#"{"ph": "X", "cat": "python_function", "name": "/data/home/alice/x.py(3): f", "pid": 1, "tid": 1, "ts": 1, "dur": 1}"#;
+    assert!(rows(&trace(frame, ""))[0].contains(" ~/x.py(3): f python_frame"));
 }
 
 #[test]

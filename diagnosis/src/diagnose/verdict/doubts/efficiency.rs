@@ -52,8 +52,7 @@ const UNKNOWN: Text = Text::new(
 /// How much of the step an operator takes, as everywhere on the page.
 const SHARE: Text = Text::new("{share} of the step", "占步时 {share}");
 /// The same where much of it has a rate.
-const REST: Text =
-    Text::new("{rest} of the {share} of the step that it takes", "占步时 {share}，其中 {rest} 未定");
+const REST: Text = Text::new("{rest} of the {share} of the step that it takes", "占步时 {share}，其中 {rest} 未定");
 /// Part of an operator's time that has a rate from which that is said; own value.
 const RATED: f64 = 0.2;
 
