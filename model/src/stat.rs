@@ -47,6 +47,8 @@ pub struct ImportStat {
 impl ImportStat {
     /// Kernels that ran one after the other for the sake of counters: what lies between them says nothing of a run.
     pub const RUN_ALONE: &str = "trace.kernels_run_alone";
+    /// Page faults on managed memory, of the host and of devices.
+    pub const PAGE_FAULTS: &str = "trace.page_faults";
     /// Kernels that ran and have no row, by the numbers of those that have one.
     pub const MISSING_KERNELS: &str = "trace.missing_kernels";
 }
