@@ -22,6 +22,8 @@ mod environment;
 mod error;
 mod exported;
 mod hip;
+#[cfg(feature = "sqlite")]
+mod hip_database;
 mod hip_events;
 pub mod hipprof;
 mod json;
@@ -140,6 +142,8 @@ pub const REGISTRY: &[Format] = &[
     #[cfg(feature = "sqlite")]
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
+    #[cfg(feature = "sqlite")]
+    hipprof::DATABASE_FORMAT,
     xplane::FORMAT,
     tf_timeline::FORMAT,
     otlp::FORMAT,
