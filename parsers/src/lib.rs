@@ -45,6 +45,7 @@ pub mod nsys_stats;
 mod options;
 pub mod otlp;
 mod overhead;
+mod printed_table;
 pub mod rocprof;
 mod rocprof_stats;
 pub mod rocprofv3;
@@ -55,6 +56,7 @@ pub mod serving;
 mod simulated;
 mod sqlite;
 pub mod tf_timeline;
+pub mod torch_table;
 pub mod xplane;
 
 pub use error::{Place, ReadError};
@@ -146,6 +148,7 @@ pub const REGISTRY: &[Format] = &[
     hipprof::DATABASE_FORMAT,
     xplane::FORMAT,
     tf_timeline::FORMAT,
+    torch_table::FORMAT,
     otlp::FORMAT,
     log::FORMAT,
     serving::FORMAT,
