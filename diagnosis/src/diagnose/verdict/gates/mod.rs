@@ -2,10 +2,12 @@
 //! sentence. Where none decides, what was found is stated.
 
 pub(super) mod alone;
+mod broken_clock;
 mod host_only;
 mod inflation;
 mod load;
 mod log;
+mod log_rates;
 pub(super) mod no_steps;
 mod no_timeline;
 mod not_finite;
@@ -27,6 +29,7 @@ pub(super) type Gate = fn(&Case<'_>) -> Option<Ruling>;
 pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     no_timeline::decide,
+    broken_clock::decide,
     alone::decide,
     only_collectives::decide,
     not_finite::decide,
