@@ -14,7 +14,7 @@ use diagnosis::{analysis::graph_capture, platform::Packs};
 use model::{ImportStat, Severity, Trace, TraceBuilder};
 use parsers::{Place, ReadError, ReadOptions, log::Patterns};
 
-use crate::{Error, Reading, attach, job, kept, progress, progress::Stage};
+use crate::{Error, Reading, attach, job, kept, progress, progress::Stage, same};
 
 /// Directories below each other that are searched; profilers nest some four.
 const DEPTH: usize = 16;
@@ -115,7 +115,7 @@ impl<'r> Importer<'r> {
                 traces.push(self.file(path)?);
             }
         }
-        let mut traces = job::join(traces);
+        let mut traces = job::join(same::once(traces));
         // Facts beside a run are part of it; on their own they are none.
         if traces.iter().all(kept::holds_no_run) {
             self.unread.borrow_mut().extend(traces.iter_mut().filter_map(kept::no_run));
