@@ -43,8 +43,8 @@ impl Profiler {
     /// The writer of a database, by how it spells the columns of the device's work.
     fn of(database: &Database) -> Option<Self> {
         let work = ["OPS", "COPY"].into_iter().filter_map(|name| database.tables.get(name));
-        let places = work.flat_map(|table| ["dev-id", "queue-id"].map(|place| (table.column(place), place)));
-        let other = places.into_iter().any(|(column, place)| column.is_some_and(|column| column != place));
+        let mut places = work.flat_map(|table| ["dev-id", "queue-id"].map(|place| (table.column(place), place)));
+        let other = places.any(|(column, place)| column.is_some_and(|column| column != place));
         is_own(database).then_some(if other { Self::Hipprof } else { Self::Rocprof })
     }
 }
@@ -242,8 +242,8 @@ pub(crate) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<
         Item::Loss(loss) => tell_loss(&loss, format, table.name, sink),
     });
     for (name, rows) in database.count(|table| {
-        let own = tables.iter().map(|known| known.name).chain(named.as_deref());
-        !own.into_iter().any(|known| known.eq_ignore_ascii_case(&table.name))
+        let mut own = tables.iter().map(|known| known.name).chain(named.as_deref());
+        !own.any(|known| known.eq_ignore_ascii_case(&table.name))
     }) {
         match rows {
             Some(rows) if name.eq_ignore_ascii_case("KERN") => {
@@ -467,8 +467,8 @@ mod tests {
             row(90, 9, Category::Kernel, "9", false),
         ];
         assert_eq!(rows(&trace), expected);
-        let queues = trace.tracks.iter().filter(|track| track.key.kind == model::TrackKind::DeviceQueue);
-        assert!(queues.into_iter().all(|queue| queue.key.device == Some(2)));
+        let mut queues = trace.tracks.iter().filter(|track| track.key.kind == model::TrackKind::DeviceQueue);
+        assert!(queues.all(|queue| queue.key.device == Some(2)));
         let bytes = trace.details.iter().find_map(|d| if let Detail::Copy(copy) = d { copy.bytes } else { None });
         assert_eq!((bytes, trace.manifest.value("hardware.vendor")), (Some(4096), Some("hygon")));
         assert!(trace.ledger.iter().all(|row| !row.note.starts_with("not read")), "{:?}", trace.ledger);

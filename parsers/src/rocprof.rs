@@ -45,8 +45,8 @@ const DATABASES: &[&str] = if cfg!(feature = "sqlite") { &["rocprof-db"] } else 
 fn is(file: &Path, formats: &[&str]) -> bool {
     let Ok(head) = crate::container::head(file, HEAD) else { return false };
     let head = Head::new(file, &head);
-    let known = formats.iter().filter_map(|id| crate::format(id));
-    known.into_iter().any(|format| (format.matches)(&head) != Match::No)
+    let mut known = formats.iter().filter_map(|id| crate::format(id));
+    known.any(|format| (format.matches)(&head) != Match::No)
 }
 
 /// The database of rocprof v1.

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, path::Path};
 
 use model::{Severity, TraceSink};
 
-use super::{batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
+use super::{again::again, batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
 use crate::{
     Place, ReadError, ReadOptions,
     container::{BLOCK, Source},
@@ -474,55 +474,6 @@ impl Reader<'_, '_> {
 
 /// Documents at the begin of a file that are looked at for being the first once more: each look reads the file from its start.
 const MAX_COPIES: u32 = 8;
-
-/// Whether the content has the bytes of the document at `first` (offset and length) at `at` too.
-fn again(path: &Path, (begin, length): (u64, u64), at: u64) -> Result<bool, ReadError> {
-    let (mut one, mut other) = (Bytes::from(path, begin)?, Bytes::from(path, at)?);
-    let mut left = length;
-    while left > 0 {
-        let (a, b) = (one.next()?, other.next()?);
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(a.len()).min(b.len());
-        if most == 0 || a.get(..most) != b.get(..most) {
-            return Ok(false);
-        }
-        one.at += most;
-        other.at += most;
-        left -= most as u64;
-    }
-    Ok(true)
-}
-
-/// The content from a place on.
-struct Bytes {
-    source: Source,
-    block: Vec<u8>,
-    at: usize,
-}
-
-impl Bytes {
-    fn from(path: &Path, mut place: u64) -> Result<Self, ReadError> {
-        let mut bytes = Self { source: Source::open(path)?, block: Vec::new(), at: 0 };
-        while place > 0 {
-            let step = usize::try_from(place).unwrap_or(usize::MAX).min(bytes.next()?.len());
-            if step == 0 {
-                break;
-            }
-            bytes.at += step;
-            place -= step as u64;
-        }
-        Ok(bytes)
-    }
-
-    /// What is left of the block, or the next one; empty at the end.
-    fn next(&mut self) -> Result<&[u8], ReadError> {
-        if self.at >= self.block.len() {
-            self.block.clear();
-            self.at = 0;
-            self.source.append_to(&mut self.block)?;
-        }
-        Ok(self.block.get(self.at..).unwrap_or_default())
-    }
-}
 
 /// What a member of the top-level object is.
 enum Member {
