@@ -47,7 +47,8 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if let Some(headline) = sums::headline(case.cx.trace, case.cx.packs) {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
-    if case.cx.analysis.evidence.has(EvidenceClass::Logs) {
+    // A log that only says how fast the engine is shows no scheduler, and so is no evidence of that kind.
+    if case.cx.analysis.evidence.has(EvidenceClass::Logs) || log_rates::rates(case.cx.trace).is_some() {
         return Some(Ruling::undecided(log_rates::headline(case.cx.trace), []));
     }
     let stats = case.cx.trace.stats.iter().filter(|stat| stat.name == OF_UNKNOWN_KIND);
