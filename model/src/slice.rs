@@ -6,6 +6,9 @@ use crate::{
     track::{ProcessId, TrackId},
 };
 
+/// What managed (unified) memory is called as the source and destination of a copy.
+pub const MANAGED: &str = "managed";
+
 /// What kind of event a slice is. The code is what the store keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
@@ -24,7 +27,8 @@ pub enum Category {
     DeviceEvent = 9,
     /// The projection of a host range onto a queue; not work.
     DeviceRange = 10,
-    /// A counter range or other device record that is not on the time axis of work.
+    /// A counter range or other device record that is not on the time axis of work. With a [`CopyDetail`] from and to
+    /// [`MANAGED`] memory: what the driver moved of it by itself.
     DeviceOther = 11,
     /// A call of the accelerator's runtime or driver interface.
     HostApi = 16,

@@ -53,6 +53,8 @@ impl ImportStat {
     pub const DOUBLED_ROWS: &str = "trace.doubled_rows";
     /// Calls that the source links to operations of a device and has no row of.
     pub const CALLS_WITHOUT_ROW: &str = "trace.calls_without_row";
+    /// Page faults on managed memory, of the host and of devices.
+    pub const PAGE_FAULTS: &str = "trace.page_faults";
     /// Kernels that ran and have no row, by the numbers of those that have one.
     pub const MISSING_KERNELS: &str = "trace.missing_kernels";
 }

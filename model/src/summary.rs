@@ -14,11 +14,19 @@ pub enum Conditions {
     Isolated,
     /// As in the run, while counters were read: executions that stand on the time axis too.
     Counted,
+    /// No kernel but calls of the host, such as those of the runtime, or operators of the framework by the time of the host that
+    /// they took themselves: summed over the run.
+    Host,
+    /// No kernel but operators of the framework, by the time of the device's work that they launched themselves: summed over
+    /// the run.
+    Operators,
+    /// No kernel but whole classes of records, such as all kernels or all calls of one interface: summed over the run.
+    Classes,
 }
 
 impl Conditions {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Run, Self::Isolated, Self::Counted];
+    pub const ALL: [Self; 6] = [Self::Run, Self::Isolated, Self::Counted, Self::Host, Self::Operators, Self::Classes];
 
     /// Name in the capture file.
     pub fn name(self) -> &'static str {
@@ -26,6 +34,9 @@ impl Conditions {
             Self::Run => "run",
             Self::Isolated => "isolated",
             Self::Counted => "counted",
+            Self::Host => "host",
+            Self::Operators => "operators",
+            Self::Classes => "classes",
         }
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Event<'a> {
     #[serde(default)]
     pub ph: String,
     #[serde(default)]
+    pub cat: String,
+    #[serde(default)]
     pub name: String,
     #[serde(default)]
     pub pid: Value,
@@ -33,6 +35,14 @@ pub(crate) fn int(value: Option<&Value>) -> Option<i64> {
         Value::String(text) => text.trim().parse().ok(),
         value => value.as_i64(),
     }
+}
+
+/// A number, or that at the end of a name such as `Thread77`.
+pub(crate) fn ordinal(value: &Value) -> Option<i64> {
+    int(Some(value)).or_else(|| {
+        let text = value.as_str()?;
+        text.get(text.trim_end_matches(|c: char| c.is_ascii_digit()).len()..)?.parse().ok()
+    })
 }
 
 /// A time in µs, with whatever decimals it has and possibly as text, as ns.

@@ -12,14 +12,43 @@ pub(crate) mod counters;
 /// A kernel's name without what the code object adds to it: `.kd` (kernel descriptor), also as the compiler's clone mark.
 pub(crate) fn kernel_name(name: &str) -> &str {
     let name = name.trim_end();
-    let name = name.strip_suffix(" [clone .kd]").unwrap_or(name);
+    let name = [" [clone .kd]", " (.kd)"].iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name);
     name.strip_suffix(".kd").unwrap_or(name)
+}
+
+/// Whether a name is that of a call of RCCL, rocDecode or rocJPEG: its kernels are called `ncclDevKernel_…` and the like.
+pub(crate) fn is_library_call(name: &str) -> bool {
+    let rccl = name.strip_prefix("nccl").and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase);
+    rccl && !name.contains("Kernel") || name.starts_with("rocDec") || name.starts_with("rocJpeg")
 }
 
 /// Names of sums by kernel, of how often and of the time: `pmc_kernel_top.csv`, `*_kernel_stats.csv`, `*.stats.csv`.
 const SUMS: [&str; 3] = ["kernel_name|name", "count|calls", "sum(ns)|totaldurationns"];
 /// What the names of host calls begin with; tables of their sums have the same columns.
 pub(crate) const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
+
+/// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
+/// several runs are merged, so that the rows are no timeline.
+const COUNTERS: &[&str] = &[
+    "sq_",
+    "sqc_",
+    "grbm_",
+    "tcc_",
+    "tcp_",
+    "ta_",
+    "td_",
+    "spi_",
+    "cpc_",
+    "cpf_",
+    "fetch_size",
+    "write_size",
+    "l2cachehit",
+];
+
+/// Whether a column, in lower case, holds a hardware counter.
+pub(crate) fn is_counter(column: &str) -> bool {
+    COUNTERS.iter().any(|block| column.starts_with(block))
+}
 
 /// Tells what the profiler summed of the kernels in a table beside the capture, where it has one.
 pub(crate) fn tell_sums(path: &Path, sink: &mut dyn TraceSink) {

@@ -13,7 +13,7 @@ use flows::Flows;
 
 use crate::{
     Place, Progress, ReadError,
-    chrome_event::{Event, int},
+    chrome_event::{Event, int, ordinal},
     hip,
     json_walk::{List, walk},
     lanes::{Account, Lanes},
@@ -68,6 +68,17 @@ impl Lane {
             518.. => Self::Barriers,
             _ => Self::Other,
         }
+    }
+
+    /// The lane of a category, where the writer has categories. Source: files of hipprof 25.10.
+    fn of_category(cat: &str) -> Option<Self> {
+        Some(match cat {
+            "HIP" | "HSA" => Self::Api,
+            "HIPOPS" | "HSAOPS" => Self::Gpu(0),
+            "HIPCOPY" | "HSACOPY" => Self::Copy,
+            "ROCTX" | "roctx" => Self::Markers,
+            _ => return None,
+        })
     }
 
     fn account(self) -> (&'static str, &'static str) {
@@ -181,7 +192,8 @@ impl Import<'_> {
         if event.ph != "X" {
             return;
         }
-        let lane = self.names.get(&pid).copied().unwrap_or_else(|| Lane::numbered(pid));
+        let named = || self.names.get(&pid).copied().unwrap_or_else(|| Lane::numbered(pid));
+        let lane = Lane::of_category(&event.cat).unwrap_or_else(named);
         let (name, becomes) = lane.account();
         let mut account = self.accounts.get(name).copied().unwrap_or((Account::default(), becomes)).0;
         account.read += 1;
@@ -197,22 +209,23 @@ impl Import<'_> {
     fn add(&mut self, lane: Lane, event: &Event<'_>, (start, end): (Ns, Ns)) -> bool {
         let said = event.arg(&["pid"]);
         let by_lane = said.is_some() && said == int(Some(&event.pid));
-        let (process, pid) = self.owners.of(by_lane, said, event.arg(&["proc-id"]));
+        let owner = event.arg(&["proc-id", "procId"]);
+        let (process, pid) = self.owners.of(by_lane || said.is_none() && owner.is_some(), said, owner);
         let correlation = numbered(event).or_else(|| self.flows.number(event));
         let id = self.lanes.process(&mut *self.sink, process);
         self.sink.describe_process(id, pid, None, None);
         let (track, category) = match lane {
             Lane::Api | Lane::Markers => {
-                let thread = event.arg(&["tid"]).or(int(Some(&event.tid))).unwrap_or(-1);
+                let thread = event.arg(&["tid"]).or(ordinal(&event.tid)).unwrap_or(-1);
                 let category = if lane == Lane::Api { Category::HostApi } else { Category::UserRange };
                 (self.lanes.thread(&mut *self.sink, process, thread), category)
             }
             Lane::Copy | Lane::Gpu(_) => {
                 let number = if let Lane::Gpu(number) = lane { Some(number) } else { None };
-                let device = event.arg(&["dev-id"]).and_then(|n| i32::try_from(n).ok()).or(number);
+                let device = event.arg(&["dev-id", "devId"]).and_then(|n| i32::try_from(n).ok()).or(number);
                 // A stream orders its kernels and copies; a hardware queue has the one or the other.
-                let stream = event.arg(&["stream-id"]);
-                let queue = stream.or(event.arg(&["queue-id"])).or(int(Some(&event.tid))).unwrap_or(-1);
+                let stream = event.arg(&["stream-id", "streamId"]);
+                let queue = stream.or(event.arg(&["queue-id", "queueId"])).or(ordinal(&event.tid)).unwrap_or(-1);
                 let copies = match (stream, lane) {
                     (Some(_), _) => Some(STREAMS),
                     (None, Lane::Copy) => Some(COPIES),
@@ -231,7 +244,8 @@ impl Import<'_> {
                 // The lane calls a copy from a peer one within the device; the call knows.
                 let said =
                     if category == Category::Memcpy { hip::direction(&event.name) } else { hip::asked(&event.name) };
-                let copy = |direction| CopyDetail { direction: Some(direction), ..CopyDetail::default() };
+                let bytes = event.arg(&["Bytes", "bytes"]).filter(|_| category == Category::Memcpy);
+                let copy = |direction| CopyDetail { direction: Some(direction), bytes, ..CopyDetail::default() };
                 said.map(|direction| Detail::Copy(copy(self.sink.intern(direction))))
             }
             _ => None,

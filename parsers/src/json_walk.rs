@@ -1,7 +1,11 @@
 //! A JSON file walked as it is read: files are single lines of up to gigabytes, so the elements of its long lists come one
 //! by one and nothing of them is kept.
 
-use std::{fmt, io::BufReader, path::Path};
+use std::{
+    fmt,
+    io::{BufRead, BufReader},
+    path::Path,
+};
 
 use serde::{
     Deserialize,
@@ -43,10 +47,58 @@ pub(crate) fn walk(
     take: Take<'_>,
 ) -> Result<Option<String>, ReadError> {
     let (content, meter) = Content::open(path)?;
-    let mut json = serde_json::Deserializer::from_reader(BufReader::new(content));
     let mut walk = Walk { entered: 0, meter: &meter, progress, list, take };
-    let end = Node { walk: &mut walk, place: String::new(), depth: 0 }.deserialize(&mut json);
-    Ok(meter.damage().or(end.err().map(|error| error.to_string())))
+    Ok(documents(BufReader::new(content), &meter, |json| {
+        Node { walk: &mut walk, place: String::new(), depth: 0 }.deserialize(json)
+    }))
+}
+
+/// A deserializer of one document of a file.
+type Json<'r> = serde_json::Deserializer<serde_json::de::IoRead<&'r mut BufReader<Content>>>;
+
+/// Gives every document of a file to `read`, one after the other as `cat` joins them; gives what ended it early: an error within
+/// a document, or anything else that follows one, with its size.
+fn documents(
+    mut reader: BufReader<Content>,
+    meter: &Meter,
+    mut read: impl FnMut(&mut Json<'_>) -> Result<(), serde_json::Error>,
+) -> Option<String> {
+    loop {
+        let end = read(&mut serde_json::Deserializer::from_reader(&mut reader));
+        if let Some(damage) = meter.damage().or(end.err().map(|error| error.to_string())) {
+            return Some(damage);
+        }
+        match follows(&mut reader, meter) {
+            Some(b'{' | b'[') => {}
+            Some(_) => return Some(format!("{} bytes after the end of the document", rest(&mut reader, meter))),
+            None => return meter.damage(),
+        }
+    }
+}
+
+/// The first byte that is no blank, which stays unread; `None` at the end.
+fn follows(reader: &mut BufReader<Content>, meter: &Meter) -> Option<u8> {
+    loop {
+        meter.next_piece();
+        let bytes = reader.fill_buf().ok().filter(|bytes| !bytes.is_empty())?;
+        let blank = bytes.iter().take_while(|b| b.is_ascii_whitespace() || **b == 0).count();
+        let next = bytes.get(blank).copied();
+        reader.consume(blank);
+        if next.is_some() {
+            return next;
+        }
+    }
+}
+
+/// Bytes to the end.
+fn rest(reader: &mut BufReader<Content>, meter: &Meter) -> u64 {
+    let mut count = 0;
+    loop {
+        meter.next_piece();
+        let Some(left) = reader.fill_buf().ok().map(<[u8]>::len).filter(|left| *left > 0) else { return count };
+        reader.consume(left);
+        count += left as u64;
+    }
 }
 
 /// Takes the text of each value that lies under `depth` keys of a file of nested objects, with those keys; gives what ended the
@@ -61,15 +113,16 @@ pub(crate) fn leaves(
     take: &mut dyn FnMut(&[String], &str),
 ) -> Result<Option<String>, ReadError> {
     let (content, meter) = Content::open(path)?;
-    let mut json = serde_json::Deserializer::from_reader(BufReader::new(content));
     let mut keys = Vec::with_capacity(depth);
     let mut leaf = |keys: &[String], text: &str| {
         take(keys, text);
         meter.next_piece();
         meter.report(progress);
     };
-    let end = Nested { keys: &mut keys, depth, take: &mut leaf }.deserialize(&mut json);
-    Ok(meter.damage().or(end.err().map(|error| error.to_string())))
+    Ok(documents(BufReader::new(content), &meter, |json| {
+        keys.clear();
+        Nested { keys: &mut keys, depth, take: &mut leaf }.deserialize(json)
+    }))
 }
 
 /// Objects within objects, down to `depth` keys.
@@ -205,5 +258,28 @@ impl<'de> Visitor<'de> for Node<'_, '_> {
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
         self.scalar(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn walked(content: &str) -> (Vec<String>, Option<String>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.json");
+        std::fs::write(&path, content).unwrap();
+        let mut taken = Vec::new();
+        let end = walk(&path, &|_, _| {}, &|_| List::Give, &mut |_, place, text| taken.push(format!("{place}={text}")));
+        (taken, end.unwrap())
+    }
+
+    #[test]
+    fn every_document_is_walked_and_what_else_follows_is_told_with_its_size() {
+        assert_eq!(walked("{\"a\":[1]}\n{\"a\":[2]} [3]\n"), (["a=1", "a=2", "=3"].map(str::to_owned).to_vec(), None));
+        let (taken, end) = walked("{\"a\":[1]}\nwhat else\n");
+        assert_eq!((taken.len(), end.as_deref()), (1, Some("10 bytes after the end of the document")));
+        assert!(walked("{\"a\":[1]}{\"a\":[2]").1.unwrap().contains("EOF"));
     }
 }

@@ -1,5 +1,5 @@
-//! A table with a row per kernel that says how often it ran and how long in all, as `nsys stats` and `rocprof --stats` write
-//! it. No row has a place in time, so rows become summaries and never slices.
+//! A table with a row per kernel or call that says how often it ran and how long in all, as `nsys stats` and `rocprof --stats`
+//! write it. No row has a place in time, so rows become summaries and never slices.
 
 use model::{Conditions, KernelSummary, Ns, TraceSink};
 
@@ -29,8 +29,8 @@ pub(crate) struct Sums<'a> {
     pub becomes: &'a str,
     /// Exponent of the unit of times, in ns.
     pub unit: i32,
-    /// The kernel that a name is of; `None` for a host call.
-    pub kernel: fn(&str) -> Option<&str>,
+    /// What the row with a name is about, and the name as it is kept.
+    pub kind: fn(&str) -> (Conditions, &str),
 }
 
 /// Reads the rows of `table` and tells what became of them.
@@ -46,32 +46,34 @@ pub(crate) fn read(
 ) -> Result<(), ReadError> {
     let Columns { name, count, total, shortest, longest, grid, block } = columns;
     table.select(&[total, count, name, shortest, longest, grid, block]);
-    let (mut kernels, mut calls) = (Account::default(), 0);
+    let mut accounts: [(Conditions, &str, &str, Account); 3] = [
+        (Conditions::Run, "kernels", sums.becomes, Account::default()),
+        (Conditions::Host, "calls", "sums of host calls", Account::default()),
+        (Conditions::Classes, "classes", "sums of whole classes of records", Account::default()),
+    ];
     while let Some(row) = table.next(progress)? {
         let name = row.text(2);
-        let kernel = name.as_deref().map(sums.kernel);
-        if kernel == Some(None) {
-            calls += 1;
-            continue;
-        }
-        kernels.read += 1;
-        match kernel.flatten().and_then(|kernel| summary(sink, kernel, row, sums.unit)) {
-            Some(time) => kernels.keep(0, time),
-            None => kernels.incomplete += 1,
+        let named = name.as_deref().map(sums.kind);
+        let of = named.map_or(Conditions::Run, |(of, _)| of);
+        let Some((.., account)) = accounts.iter_mut().find(|(known, ..)| *known == of) else { continue };
+        account.read += 1;
+        match named.and_then(|(of, name)| summary(sink, of, name, row, sums.unit)) {
+            Some(time) => account.keep(0, time),
+            None => account.incomplete += 1,
         }
     }
-    if calls > 0 {
-        sink.ledger("calls", calls, 0, 0, "not kept: sums of host calls");
-    }
-    if kernels.read > 0 || calls == 0 {
-        kernels.tell(sink, sums.format, "kernels", sums.becomes);
+    let empty = accounts.iter().all(|(.., account)| account.read == 0);
+    for (of, name, becomes, account) in accounts {
+        if account.read > 0 || empty && of == Conditions::Run {
+            account.tell(sink, sums.format, name, becomes);
+        }
     }
     table.tell_damage(sink, sums.format);
     Ok(())
 }
 
 /// Adds the summary of a row; its total time.
-fn summary(sink: &mut dyn TraceSink, kernel: &str, row: Row<'_>, unit: i32) -> Option<Ns> {
+fn summary(sink: &mut dyn TraceSink, of: Conditions, kernel: &str, row: Row<'_>, unit: i32) -> Option<Ns> {
     let total = row.decimal(0, unit).filter(|total| *total >= 0)?;
     let count = u64::try_from(row.int(1)?).ok()?;
     let range = row.decimal(3, unit).zip(row.decimal(4, unit));
@@ -82,7 +84,7 @@ fn summary(sink: &mut dyn TraceSink, kernel: &str, row: Row<'_>, unit: i32) -> O
     };
     let (grid, block) = (sides(5), sides(6));
     let kernel = sink.intern(kernel);
-    let known = KernelSummary::of(kernel, Conditions::Run);
+    let known = KernelSummary::of(kernel, of);
     sink.summary(KernelSummary { count, total: Some(total), range, grid, block, ..known });
     Some(total)
 }

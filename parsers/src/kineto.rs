@@ -13,6 +13,7 @@
 //! | `facts` | metadata, by allow list |
 //! | `merge` | batches and facts into the sink |
 
+mod again;
 mod batch;
 mod builder;
 mod category;

@@ -22,6 +22,8 @@ mod environment;
 mod error;
 mod exported;
 mod hip;
+#[cfg(feature = "sqlite")]
+mod hip_database;
 mod hip_events;
 pub mod hipprof;
 mod json;
@@ -43,6 +45,7 @@ pub mod nsys_stats;
 mod options;
 pub mod otlp;
 mod overhead;
+mod printed_table;
 pub mod rocprof;
 mod rocprof_stats;
 pub mod rocprofv3;
@@ -53,6 +56,7 @@ pub mod serving;
 mod simulated;
 mod sqlite;
 pub mod tf_timeline;
+pub mod torch_table;
 pub mod xplane;
 
 pub use error::{Place, ReadError};
@@ -140,8 +144,11 @@ pub const REGISTRY: &[Format] = &[
     #[cfg(feature = "sqlite")]
     rocprofv3::DATABASE_FORMAT,
     hipprof::FORMAT,
+    #[cfg(feature = "sqlite")]
+    hipprof::DATABASE_FORMAT,
     xplane::FORMAT,
     tf_timeline::FORMAT,
+    torch_table::FORMAT,
     otlp::FORMAT,
     log::FORMAT,
     serving::FORMAT,

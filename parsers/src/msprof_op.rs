@@ -97,13 +97,18 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     } else {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
         let own = is_basic(&csv_table::first_header(&head)).then(|| path.to_owned());
-        let basic = own.or_else(|| basic_in(directory)).ok_or_else(|| ReadError::Malformed {
-            path: path.to_owned(),
-            place: Place::File,
-            expected: format!("{BASIC}.csv in the same directory, which names the operator"),
-            next: "give the whole directory that msprof op wrote (OPPROF_*)".to_owned(),
-        })?;
-        blocks::read(&basic, &tables_in(directory), sink, options.progress)?;
+        // Without its name an operator is what its blocks did.
+        let basic = own.or_else(|| basic_in(directory));
+        if basic.is_none() && !csv_table::has_all(&csv_table::first_header(&head), &BLOCK) {
+            return Err(ReadError::Malformed {
+                path: path.to_owned(),
+                place: Place::File,
+                expected: format!("{BASIC}.csv in the same directory, or a table with a row per block"),
+                next: "give the whole directory that msprof op wrote (OPPROF_*)".to_owned(),
+            });
+        }
+        let tables = if basic.is_some() || path.is_dir() { tables_in(directory) } else { vec![path.to_owned()] };
+        blocks::read(basic.as_deref(), &tables, sink, options.progress)?;
         if directory.join(VISUAL).is_file() {
             sink.ledger(VISUAL, 0, 0, 0, "not read: the tables hold the same");
         }

@@ -35,7 +35,37 @@ const AGAIN: &str = "record again with the profiler of MindSpore 2.0 or later, o
                      'msprof --export=on --output=PROF_DIR' and give PROF_DIR";
 
 /// Every kind.
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 13] = [
+    Kind {
+        is: viewers,
+        what: "the JSON that JAX's profiler makes of its profile for viewers",
+        why: "it holds the first million events and few of their facts",
+        next: "give HOST.xplane.pb, which the profiler wrote next to it (DIRECTORY/plugins/profile/*/HOST.xplane.pb)",
+    },
+    Kind {
+        is: |head| sure(head.bytes.starts_with(b"PK\x03\x04"), Match::Named),
+        what: "a zip archive",
+        why: "archives are not read",
+        next: "run 'unzip FILE -d STEM' and give that directory",
+    },
+    Kind {
+        is: |head| sure(head.bytes.get(257..262) == Some(b"ustar"), Match::Named),
+        what: "a tar archive",
+        why: "archives are not read",
+        next: "run 'mkdir STEM && tar xf FILE -C STEM' and give that directory",
+    },
+    Kind {
+        is: |head| sure(PACKED.iter().any(|mark| head.bytes.starts_with(mark)), Match::Named),
+        what: "a file whose content is compressed (a second time, or by a program that is not known here)",
+        why: "its content is compressed again",
+        next: "run 'gunzip -c FILE > STEM' and give that",
+    },
+    Kind {
+        is: |head| sure(utf16(head.bytes), Match::Named),
+        what: "text in UTF-16",
+        why: "traces are UTF-8; PowerShell's '>' writes UTF-16",
+        next: "run 'iconv -f UTF-16 -t UTF-8 FILE > STEM.utf8' and give that",
+    },
     Kind {
         is: |head| sure(head.bytes.starts_with(b"NVR\0"), Match::Named),
         what: "a report of Nsight Compute",
@@ -83,6 +113,28 @@ const KINDS: [Kind; 8] = [
     },
 ];
 
+/// First bytes of gzip, zstd, xz, bzip2; that of the file itself is inflated before anybody looks.
+const PACKED: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh"];
+
+/// Text in UTF-16, told by its mark, or by a zero in every other of the first bytes.
+fn utf16(bytes: &[u8]) -> bool {
+    let marked = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    let first = bytes.get(..32).unwrap_or_default();
+    let zeros = |from: usize| first.iter().skip(from).step_by(2).all(|b| *b == 0);
+    let text = |from: usize| first.iter().skip(from).step_by(2).all(|b| b.is_ascii() && *b != 0);
+    marked || !first.is_empty() && (zeros(1) && text(0) || zeros(0) && text(1))
+}
+
+/// Events without categories in processes that are named like planes of XLA.
+fn viewers(head: &Head<'_>) -> Match {
+    let plane = |name: &[u8]| name.starts_with(b"/device:GPU") || name.starts_with(b"/device:TPU");
+    let is = head.bytes.trim_ascii_start().starts_with(b"{")
+        && member::has_key(head.bytes, "traceEvents")
+        && member::has_key(head.bytes, "highres-ticks")
+        && member::texts(head.bytes, "name").any(plane);
+    sure(is, Match::Named)
+}
+
 fn sure(is: bool, how: Match) -> Match {
     if is { how } else { Match::No }
 }
@@ -107,10 +159,7 @@ fn mindinsight(head: &Head<'_>) -> Match {
 }
 
 fn mindinsight_table(head: &Head<'_>) -> Match {
-    const TABLES: [&[&str]; 5] = [
-        &["full_op_name", "execution_time"],
-        &["op_type", "execution_time", "execution_frequency"],
-        &["serial_number", "kernel_type", "total_time"],
+    const TABLES: [&[&str]; 2] = [
         &["op_name", "stream_id", "start_time(ms)", "duration(ms)"],
         &["task_id", "stream_id", "block_dim", "full_op_name"],
     ];
@@ -203,7 +252,7 @@ mod tests {
             ("ascend_timeline_display_1.json", MINDINSIGHT_EVENTS, "a timeline of MindInsight", "msprof --export=on"),
             (
                 "a.csv",
-                b"full_op_name,execution_time\nDefault/Cast-op1,0.1\n",
+                b"task_id,stream_id,block_dim,full_op_name\n1,2,3,Default/Cast-op1\n",
                 "a table of MindInsight",
                 "MindSpore 2.0",
             ),
@@ -243,5 +292,37 @@ mod tests {
         ] {
             assert_eq!(matches(&Head::new(Path::new(name), content)), Match::No, "{name}");
         }
+    }
+
+    /// Archives, text in UTF-16 and files compressed twice were of no known format, without a word of what they are.
+    #[test]
+    fn archives_and_encodings_are_named() {
+        let mut tar = vec![b'a'; 600];
+        tar.splice(257..262, *b"ustar");
+        let gzip = |content: &[u8]| {
+            use std::io::Write;
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(content).unwrap();
+            encoder.finish().unwrap()
+        };
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+        let json = "{\"schemaVersion\": 1, \"traceEvents\": []}";
+        for (content, what) in [
+            (b"PK\x03\x04 and more".to_vec(), "zip archive"),
+            (tar.clone(), "tar archive"),
+            (gzip(&tar), "tar archive"),
+            (gzip(&gzip(json.as_bytes())), "compressed"),
+            (wide(&format!("\u{feff}{json}")), "UTF-16"),
+            (wide(json), "UTF-16"),
+        ] {
+            let told = refused("trace.json", &content);
+            assert!(told.contains(what), "{told}");
+        }
+    }
+
+    #[test]
+    fn jaxs_json_points_to_the_profile() {
+        let json = br#"{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}}]}"#;
+        assert!(refused("host.trace.json", json).contains("HOST.xplane.pb"));
     }
 }

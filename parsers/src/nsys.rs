@@ -48,9 +48,7 @@ fn matches(head: &Head<'_>) -> Match {
         return Match::No;
     }
     match Database::open(head.path, malformed) {
-        Ok(database) if database.tables.keys().any(|name| TABLES.iter().any(|table| table.name == name)) => {
-            Match::Certain
-        }
+        Ok(database) if TABLES.iter().any(|table| database.tables.has(table.name)) => Match::Certain,
         Ok(_) => Match::No,
         Err(_) => Match::Possible,
     }
@@ -68,20 +66,23 @@ fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
 
 /// Whether the table is read.
 fn is_known(table: &TableInfo) -> bool {
-    TABLES.iter().any(|known| known.name == table.name)
+    TABLES.iter().any(|known| known.name.eq_ignore_ascii_case(&table.name))
 }
 
 /// Whether the table holds events that are counted and not read.
 fn is_other(table: &TableInfo) -> bool {
-    let timed = table.columns.iter().any(|column| column == "start" || column == "timestamp");
-    !is_known(table) && (timed || NOT_READ.iter().any(|(name, _)| *name == table.name))
+    let timed = table
+        .columns
+        .iter()
+        .any(|column| column.eq_ignore_ascii_case("start") || column.eq_ignore_ascii_case("timestamp"));
+    !is_known(table) && (timed || NOT_READ.iter().any(|(name, _)| name.eq_ignore_ascii_case(&table.name)))
 }
 
 /// Reads an export. Runs its own runtime, so it must not be called from inside an asynchronous task.
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
     let mut import = Import::new(sink, database.bytes);
-    if database.is_whole() && !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
+    if database.is_whole() && !TABLES.iter().any(|table| database.tables.has(table.name)) {
         return Err(malformed(path, &"none of its tables is there, such as StringIds or CUPTI_ACTIVITY_KIND_KERNEL"));
     }
     let wanted = TABLES.iter().map(|table| (table, table.name.to_owned(), table.columns));
@@ -93,7 +94,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     });
     settle::settle(&mut import);
     for (name, rows) in database.count(is_other) {
-        let why = NOT_READ.iter().find(|(known, _)| *known == name).map_or(UNKNOWN, |(_, why)| why);
+        let why = NOT_READ.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)).map_or(UNKNOWN, |(_, why)| why);
         match rows {
             Some(rows) => import.sink.ledger(&name, rows, 0, 0, why),
             None => import.stat("unreadable_table", Severity::DataLoss, 1, Some(&name)),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use model::{Provenance, TraceSink};
+use model::{Conditions, Provenance, TraceSink};
 
 use crate::{
     Format, Head, Match, ReadError, ReadOptions, container,
@@ -14,8 +14,13 @@ use crate::{
 mod printed;
 
 /// The reports of `nsys stats`.
-pub const FORMAT: Format =
-    Format { id: "nsys-stats", name: "nsys stats CSV or text (sums per kernel)", matches, read, lead: crate::alone };
+pub const FORMAT: Format = Format {
+    id: "nsys-stats",
+    name: "nsys stats CSV or text (sums per kernel, copy and call)",
+    matches,
+    read,
+    lead: crate::alone,
+};
 
 /// Bytes that tell in which form a file is.
 const HEAD: usize = 64 << 10;
@@ -33,6 +38,13 @@ fn report(header: &[String]) -> Option<(&'static str, i32)> {
     let has = |name: &str| header.iter().any(|column| column == name);
     let share = has("time (%)") || has("time(%)");
     UNITS.iter().copied().find(|(unit, _)| share && has(&total(unit)))
+}
+
+/// Why sums of ranges are not kept.
+const OF_RANGES: &str = "not kept: ranges lie within each other, so that their sums count time several times";
+
+fn is_ranges(header: &[String]) -> bool {
+    header.iter().any(|column| matches!(column.as_str(), "range" | "style"))
 }
 
 fn is_device(header: &[String]) -> bool {
@@ -63,17 +75,26 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 fn table(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| report(header).is_some())?;
     let (unit, exponent) = report(table.header()).unwrap_or(("ns", 0));
-    let kernel: fn(&str) -> Option<&str> = if is_device(table.header()) { |name| Some(name) } else { |_| None };
+    if is_ranges(table.header()) {
+        let mut ranges = 0;
+        while table.next(options.progress)?.is_some() {
+            ranges += 1;
+        }
+        sink.ledger("ranges", ranges, 0, 0, OF_RANGES);
+        return Ok(());
+    }
+    let kind: fn(&str) -> (Conditions, &str) =
+        if is_device(table.header()) { |name| (Conditions::Run, name) } else { |name| (Conditions::Host, name) };
     let columns = Columns {
         name: "name|operation",
-        count: "instances|count|operations",
+        count: "instances|count|operations|num calls",
         total: &total(unit),
         shortest: &format!("min ({unit})|minimum"),
         longest: &format!("max ({unit})|maximum"),
         grid: "gridxyz",
         block: "blockxyz",
     };
-    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels, copies and fills", unit: exponent, kernel };
+    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels, copies and fills", unit: exponent, kind };
     kernel_sums::read(&mut table, &sums, columns, sink, options.progress)
 }
 
@@ -122,8 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_counted_and_not_kept() {
+    fn calls_are_sums_of_the_host_and_ranges_are_counted() {
         let trace = import("Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n90.0,10,2,5.0,cudaLaunchKernel\n");
+        assert_eq!((rows(&trace), trace.ledger[0].kept), (vec![("cudaLaunchKernel", 2, Some(10), None)], 1));
+        assert_eq!(trace.summaries[0].conditions, Conditions::Host);
+        let trace = import("Time (%),Total Time (ns),Instances,Avg (ns),Style,Range\n90.0,10,2,5.0,PushPop,:step\n");
         assert_eq!((rows(&trace), trace.ledger[0].read, trace.ledger[0].kept), (Vec::new(), 1, 0));
     }
 
@@ -144,9 +168,10 @@ mod tests {
         let expected = [
             ("void gemm<int, 2>(T1)", 3, Some(1_600), Some((100, 900))),
             ("void  two  blanks", 1, Some(400), Some((400, 400))),
+            ("cudaLaunchKernel", 2, Some(10), None),
         ];
         assert_eq!(rows(&trace), expected);
         assert_eq!(trace.stat("nsys-stats.incomplete_row"), 1);
-        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(1, 0), (3, 2)]);
+        assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
     }
 }

@@ -1,7 +1,7 @@
 //! rocprof, the first profiler of ROCm (roctracer), as `results.csv` and as JSON. Times are ns since boot. Source:
 //! roctracer's `tblextr.py`, files of ROCm 4 to 6.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
 
@@ -14,41 +14,55 @@ use crate::{
 };
 
 #[cfg(feature = "sqlite")]
-mod database;
-
-#[cfg(feature = "sqlite")]
-pub use database::FORMAT as DATABASE_FORMAT;
+use crate::hip_database::{self, Profiler};
 
 /// The output of rocprof v1.
-pub const FORMAT: Format = Format { id: "rocprof", name: "rocprof v1 CSV or JSON", matches, read, lead: crate::alone };
+pub const FORMAT: Format = Format { id: "rocprof", name: "rocprof v1 CSV or JSON", matches, read, lead };
+
+/// The database of the run, from which rocprof makes its CSV and JSON; where it is not there, the JSON, which has more than the
+/// CSV. A table with counters is a run of its own: they are read one kernel after the other.
+fn lead(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (stem, csv) = match name.strip_suffix(".csv") {
+        Some(stem) => (stem, true),
+        None => (name.strip_suffix(".json")?, false),
+    };
+    if csv {
+        let head = crate::container::head(path, HEAD).ok()?;
+        if csv_table::first_header(&head).iter().any(|column| hip::is_counter(column)) {
+            return None;
+        }
+    }
+    let named = |kind: &str| Some(path.with_file_name(format!("{stem}.{kind}"))).filter(|file| file.is_file());
+    let database = named("db").filter(|file| is(file, DATABASES));
+    database.or_else(|| named("json").filter(|file| csv && is(file, &[FORMAT.id])))
+}
+
+/// Formats of the database.
+const DATABASES: &[&str] = if cfg!(feature = "sqlite") { &["rocprof-db"] } else { &[] };
+
+/// Whether a file is of one of these formats.
+fn is(file: &Path, formats: &[&str]) -> bool {
+    let Ok(head) = crate::container::head(file, HEAD) else { return false };
+    let head = Head::new(file, &head);
+    let mut known = formats.iter().filter_map(|id| crate::format(id));
+    known.any(|format| (format.matches)(&head) != Match::No)
+}
+
+/// The database of rocprof v1.
+#[cfg(feature = "sqlite")]
+pub const DATABASE_FORMAT: Format = Format {
+    id: "rocprof-db",
+    name: "rocprof v1 database (results.db)",
+    matches: |head| hip_database::matches(head, Profiler::Rocprof),
+    read: hip_database::read,
+    lead: crate::alone,
+};
 
 /// Columns that only its table of kernels has together.
 const MARKS: &[&str] = &["index", "kernelname", "gpu-id", "queue-id", "beginns", "endns"];
 /// Columns that are read.
 const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd", "wgr", "kernelname"];
-
-/// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
-/// several runs are merged, so that the rows are no timeline.
-const COUNTERS: &[&str] = &[
-    "sq_",
-    "sqc_",
-    "grbm_",
-    "tcc_",
-    "tcp_",
-    "ta_",
-    "td_",
-    "spi_",
-    "cpc_",
-    "cpf_",
-    "fetch_size",
-    "write_size",
-    "l2cachehit",
-];
-
-/// Whether a column, in lower case, holds a hardware counter.
-fn is_counter(column: &str) -> bool {
-    COUNTERS.iter().any(|block| column.starts_with(block))
-}
 
 /// Bytes in which a version that numbers its events has numbered one.
 const HEAD: usize = 1 << 18;
@@ -68,7 +82,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         return hip_events::read(path, &profiler, sink, options.progress);
     }
     let mut table = Table::open(path, |cells| csv_table::has_all(cells, MARKS))?;
-    let counters = table.header().iter().any(|name| is_counter(name));
+    let counters = table.header().iter().any(|name| hip::is_counter(name));
     let columns = hip::counters::Columns::of(&table);
     table.select(COLUMNS);
     let (mut lanes, mut account) = (Lanes::default(), Account::default());

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::TraceSink;
+use model::{Conditions, TraceSink};
 
 use crate::{
     Format, Head, Match, ReadError, ReadOptions,
@@ -34,11 +34,46 @@ const COLUMNS: Columns<'_> = Columns {
     grid: "",
     block: "",
 };
-/// The table of the kernels that are summed, which is read with these sums beside it.
+/// What the names of files of sums of calls and ranges end with. Source: roctracer's `tblextr.py`, rocprofiler-sdk's
+/// `generateCSV.cpp`.
+const OF_CALLS: [&str; 10] = [
+    ".hip_stats.csv",
+    ".hsa_stats.csv",
+    ".roctx_stats.csv",
+    "hip_api_stats.csv",
+    "hip_stats.csv",
+    "hsa_api_stats.csv",
+    "hsa_stats.csv",
+    "marker_api_stats.csv",
+    "rccl_api_stats.csv",
+    "scratch_memory_stats.csv",
+];
+/// Names of the rows of `*_domain_stats.csv`, each the sum of a class of records. Source: rocprofiler-sdk's `domain_type.cpp`.
+const CLASSES: [&str; 13] = [
+    "HSA_API",
+    "HIP_API",
+    "MARKER_API",
+    "RCCL_API",
+    "KERNEL_DISPATCH",
+    "MEMORY_COPY",
+    "MEMORY_ALLOCATION",
+    "SCRATCH_MEMORY",
+    "COUNTER_COLLECTION",
+    "ROCDECODE_API",
+    "ROCJPEG_API",
+    "OMPT",
+    "PC_SAMPLING",
+];
+/// What the names of rocprof v1's files of sums end with.
+const ENDINGS: [&str; 5] = [".stats.csv", ".hip_stats.csv", ".hsa_stats.csv", ".copy_stats.csv", ".roctx_stats.csv"];
+
+/// The file of the run whose kernels, calls or copies are summed.
 fn lead(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?.strip_suffix(".stats.csv")?;
-    let lead = path.with_file_name(format!("{name}.csv"));
-    lead.is_file().then_some(lead)
+    let name = path.file_name()?.to_str()?;
+    let stem = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))?;
+    let database = cfg!(feature = "sqlite").then_some("db");
+    let mut run = database.into_iter().chain(["json", "csv"]).map(|kind| path.with_file_name(format!("{stem}.{kind}")));
+    run.find(|file| file.is_file())
 }
 
 fn matches(head: &Head<'_>) -> Match {
@@ -51,14 +86,23 @@ fn matches(head: &Head<'_>) -> Match {
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut table = Table::open(path, |header| has_all(header, MARKS) || has_all(header, TOP_MARKS))?;
     let columns = if has_all(table.header(), TOP_MARKS) { TOP } else { COLUMNS };
-    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kernel };
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // The tables have one shape; the names of ranges are the program's own, so that only the file's name tells them.
+    let calls = OF_CALLS.iter().any(|ending| name.ends_with(ending));
+    let kind: fn(&str) -> (Conditions, &str) = if calls { |name| (Conditions::Host, name) } else { kind };
+    let sums = Sums { format: FORMAT.id, becomes: "sums of kernels", unit: 0, kind };
     kernel_sums::read(&mut table, &sums, columns, sink, options.progress)?;
     hip::manifest(sink, "amd", "rocprof, sums only");
     Ok(())
 }
 
-fn kernel(name: &str) -> Option<&str> {
-    (!hip::CALLS.iter().any(|prefix| name.starts_with(prefix))).then(|| hip::kernel_name(name))
+fn kind(name: &str) -> (Conditions, &str) {
+    let call = hip::CALLS.iter().any(|prefix| name.starts_with(prefix)) || hip::is_library_call(name);
+    match () {
+        () if CLASSES.contains(&name) => (Conditions::Classes, name),
+        () if call => (Conditions::Host, name),
+        () => (Conditions::Run, hip::kernel_name(name)),
+    }
 }
 
 #[cfg(test)]
@@ -116,10 +160,22 @@ mod tests {
         let trace = import(&format!(
             "{head}\"k.kd\",2,30,15.000000,99.0,10,20,7.07\n\"hipLaunchKernel\",2,9,4.5,1.0,4,5,0.5\n"
         ));
-        assert_eq!(sums(&trace), [("k", 2, Some(30), Some((10, 20)))]);
+        let expected = [("k", 2, Some(30), Some((10, 20))), ("hipLaunchKernel", 2, Some(9), Some((4, 5)))];
+        assert_eq!(sums(&trace), expected);
         assert_eq!(
             trace.ledger.iter().map(|r| (&*r.category, r.read, r.kept)).collect::<Vec<_>>(),
-            [("calls", 1, 0), ("kernels", 1, 1)]
+            [("calls", 1, 1), ("kernels", 1, 1)]
         );
+    }
+
+    /// Tables of calls alone were read and nothing of them kept; those of domains were kernels.
+    #[test]
+    fn calls_and_classes_of_records_are_no_kernels() {
+        let head = "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n";
+        let trace = import(&format!(
+            "{head}\"hipMemcpy\",3,30,10,99.0\n\"KERNEL_DISPATCH\",2,9,4.5,1.0\n\"ncclAllReduce\",1,5,5,1\n"
+        ));
+        let kinds: Vec<_> = trace.summaries.iter().map(|s| s.conditions).collect();
+        assert_eq!(kinds, [Conditions::Host, Conditions::Classes, Conditions::Host]);
     }
 }

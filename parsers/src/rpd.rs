@@ -58,7 +58,7 @@ fn matches(head: &Head<'_>) -> Match {
 }
 
 fn is_own(database: &Database) -> bool {
-    MARKS.iter().all(|table| database.tables.contains_key(*table))
+    MARKS.iter().all(|table| database.tables.has(table))
 }
 
 fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
@@ -112,7 +112,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let mut state = State::new(sink, database.bytes);
     plan.read(options.progress, |table, item| take(&mut state, table, item));
     state.settle();
-    let is_read = |name: &str| TABLES.iter().any(|table| table.name == name);
+    let is_read = |name: &str| TABLES.iter().any(|table| table.name.eq_ignore_ascii_case(name));
     for (name, rows) in database.count(|table| table.name.contains('_') && !is_read(&table.name)) {
         match rows {
             Some(_) if name.starts_with("sqlite_") => {}

@@ -6,12 +6,12 @@
 //! of OpenXLA (numbers of the fields), `xplane_schema.cc` beside it (names of planes, lines and facts), and files of JAX on AMD
 //! and on a TPU v6 and of TensorFlow on NVIDIA.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{Clock, Ns, Provenance, Severity, TraceSink};
 use rustc_hash::FxHashMap;
 
-use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, hip, lanes::Account};
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, hip, json::member, lanes::Account};
 
 mod hlo;
 mod lines;
@@ -27,8 +27,23 @@ use plane::Plane;
 use wire::Fields;
 
 /// A profile of XLA.
-pub const FORMAT: Format =
-    Format { id: "xplane", name: "JAX/XLA profile (.xplane.pb)", matches, read, lead: crate::alone };
+pub const FORMAT: Format = Format { id: "xplane", name: "JAX/XLA profile (.xplane.pb)", matches, read, lead };
+
+/// The profile next to the JSON that the profiler makes of it for viewers, which holds the first million events and few of their
+/// facts: `<host>.xplane.pb` of `<host>.trace.json.gz`. Source: `jax/_src/profiler.py`, `trace_events_to_json.cc` of OpenXLA.
+fn lead(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let host = [".trace.json.gz", ".trace.json"].iter().find_map(|ending| name.strip_suffix(ending))?;
+    Some(path.with_file_name(format!("{host}.xplane.pb"))).filter(|profile| profile.is_file())
+}
+
+/// Whether the content is that JSON: events without categories, in processes named like planes.
+fn is_for_viewers(bytes: &[u8]) -> bool {
+    let plane = |name: &[u8]| name.starts_with(b"/device:") || name.starts_with(b"/host:");
+    bytes.trim_ascii_start().starts_with(b"{")
+        && member::has_key(bytes, "traceEvents")
+        && member::texts(bytes, "name").any(plane)
+}
 
 /// Fields of `XSpace` and of `XPlane`.
 const PLANES: u64 = 1;
@@ -41,6 +56,9 @@ const MOST: u64 = 2 << 30;
 const INFLATED: (u64, u64) = (64, 64 << 20);
 
 fn matches(head: &Head<'_>) -> Match {
+    if lead(head.path).is_some() && is_for_viewers(head.bytes) {
+        return Match::Named;
+    }
     let Some((PLANES, first)) = Fields::of(head.bytes).next() else { return Match::No };
     let Some(plane) = first.bytes() else { return Match::No };
     let mut name = Fields::of(plane).take(3).filter(|(field, _)| *field == PLANE_NAME).filter_map(|(_, v)| v.text());
@@ -64,6 +82,12 @@ fn content(path: &Path) -> Result<(Vec<u8>, Option<String>), ReadError> {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let profile = lead(path);
+    if let Some(profile) = &profile {
+        let what = format!("'{}' was read: the JSON made of it holds less", profile.display());
+        sink.stat("xplane.profile_read_instead", Severity::Notice, 1, Some(&what));
+    }
+    let path = profile.as_deref().unwrap_or(path);
     let (bytes, mut damage) = content(path)?;
     let total = bytes.len() as u64;
     let mut import = Import::new(sink);

@@ -357,6 +357,9 @@ fn finding() -> Finding {
         explains: 19_000,
         same_time_as: None,
         beyond: false,
+        cost: 0,
+        selection: Vec::new(),
+        weight: 1.0,
     }
 }
 

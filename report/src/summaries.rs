@@ -16,8 +16,17 @@ pub struct Summary {
     pub count: u64,
     /// Sum of their durations, ns.
     pub total: Option<Ns>,
+    /// The longest, ns, where the source says it of every part of the sum.
+    pub longest: Option<Ns>,
     /// What was measured.
     pub metrics: Vec<(Metric, f64)>,
+}
+
+impl Summary {
+    /// Mean duration, ns.
+    pub fn mean(&self) -> Option<Ns> {
+        self.total?.checked_div(i64::try_from(self.count).ok()?)
+    }
 }
 
 /// Counters of one kernel, those of the channels of a block as one.
@@ -36,6 +45,8 @@ pub struct Counters {
 pub struct Summaries {
     /// Sums over the run, one per name.
     pub run: Vec<Summary>,
+    /// Sums over the run of what is no kernel, by what it is.
+    pub further: Vec<(Conditions, Vec<Summary>)>,
     /// The same sums by operator.
     pub operators: Vec<OperatorSum>,
     /// Measurements of executions of which each was alone.
@@ -51,38 +62,34 @@ pub struct Summaries {
 impl Summaries {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.run.is_empty() && self.isolated.is_empty()
+        self.run.is_empty() && self.isolated.is_empty() && self.further.is_empty()
     }
 
     /// Gathers what a capture holds.
     pub fn of(trace: &Trace, joined: Joined, operators: Vec<OperatorSum>) -> Self {
-        let mut run: BTreeMap<&str, (u64, Option<Ns>)> = BTreeMap::new();
-        for summary in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
-            let sum = run.entry(trace.strings.get(summary.kernel)).or_insert((0, Some(0)));
-            sum.0 = sum.0.saturating_add(summary.count);
-            sum.1 = sum.1.zip(summary.total).map(|(a, b)| a.saturating_add(b));
-        }
-        let sum = |(kernel, (count, total)): (&str, _)| Summary {
-            kernel: kernel.to_owned(),
-            count,
-            total,
-            metrics: Vec::new(),
-        };
+        let further = [Conditions::Operators, Conditions::Host, Conditions::Classes];
+        let further = further.into_iter().map(|of| (of, sums(trace, of))).filter(|(_, sums)| !sums.is_empty());
         let one = |s: &KernelSummary| Summary {
             kernel: trace.strings.get(s.kernel).to_owned(),
             count: s.count,
             total: s.total,
+            longest: s.range.map(|(_, longest)| longest),
             metrics: s.metrics.clone(),
         };
         let mut found = Self {
-            run: run.into_iter().map(sum).collect(),
+            run: sums(trace, Conditions::Run),
+            further: further.collect(),
             operators,
             isolated: trace.summaries.iter().filter(|s| s.conditions == Conditions::Isolated).map(one).collect(),
             joined,
-            counters: trace.summaries.iter().filter(|s| counted(s)).max_by_key(|s| s.total).map(|s| counters(trace, s)),
+            counters: trace
+                .summaries
+                .iter()
+                .filter(|s| counted(s))
+                .max_by_key(|s| (s.total, s.counters.len()))
+                .map(|s| counters(trace, s)),
             with_counters: trace.summaries.iter().filter(|s| counted(s)).count() as u64,
         };
-        found.run.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
         found.isolated.sort_by_key(|kernel| std::cmp::Reverse(kernel.total));
         found
     }
@@ -91,6 +98,29 @@ impl Summaries {
     pub fn total(&self) -> Option<Ns> {
         self.run.iter().try_fold(0, |sum: Ns, s| Some(sum.saturating_add(s.total?)))
     }
+}
+
+/// The sums of one kind by name, the largest first.
+fn sums(trace: &Trace, of: Conditions) -> Vec<Summary> {
+    let mut found: BTreeMap<&str, Summary> = BTreeMap::new();
+    for summary in trace.summaries.iter().filter(|s| s.conditions == of) {
+        let longest = summary.range.map(|(_, longest)| longest);
+        let name = trace.strings.get(summary.kernel);
+        match found.get_mut(name) {
+            Some(sum) => {
+                sum.count = sum.count.saturating_add(summary.count);
+                sum.total = sum.total.zip(summary.total).map(|(a, b)| a.saturating_add(b));
+                sum.longest = sum.longest.zip(longest).map(|(a, b)| a.max(b));
+            }
+            None => {
+                let (kernel, count, total) = (name.to_owned(), summary.count, summary.total);
+                found.insert(name, Summary { kernel, count, total, longest, metrics: Vec::new() });
+            }
+        }
+    }
+    let mut found: Vec<Summary> = found.into_values().collect();
+    found.sort_by_key(|sum| std::cmp::Reverse(sum.total));
+    found
 }
 
 fn counted(summary: &KernelSummary) -> bool {

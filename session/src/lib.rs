@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `reading` | what is read, and how |
 //! | `open`, `attach` | paths to captures in memory, with what was measured beside them |
-//! | [`job`] | which captures are ranks of one job |
+//! | [`job`], `same` | which captures are ranks of one job, and which are one run read twice |
 //! | `examined` | [`Session`] → [`Examined`] → [`Diagnosed`]: analysis with the manifest's completion, diagnosis, report |
 //! | `pair`, `repeats` | two sides: contract first, then difference |
 //! | `serving`, `decide` | results of serving benchmarks among the captures; which of two platforms to take |
@@ -37,6 +37,7 @@ mod pair;
 pub mod progress;
 mod reading;
 mod repeats;
+mod same;
 pub mod serving;
 
 pub use decide::decide;

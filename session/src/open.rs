@@ -14,7 +14,7 @@ use diagnosis::{analysis::graph_capture, platform::Packs};
 use model::{Trace, TraceBuilder};
 use parsers::{ReadOptions, log::Patterns};
 
-use crate::{Error, Reading, attach, job, kept, progress, progress::Stage};
+use crate::{Error, Reading, attach, job, kept, progress, progress::Stage, same};
 
 mod copies;
 mod directory;
@@ -113,7 +113,7 @@ impl<'r> Importer<'r> {
                 traces.push(self.file(path)?);
             }
         }
-        let (mut traces, claimed) = job::join(traces);
+        let (mut traces, claimed) = job::join(same::once(traces));
         self.unread.borrow_mut().extend(claimed);
         // Facts beside a run are part of it; on their own they are none.
         if traces.iter().all(kept::holds_no_run) {

@@ -108,7 +108,7 @@ struct Candidates {
 
 impl Candidates {
     fn of(trace: &Trace, timelines: &[&Timeline]) -> Self {
-        let single = |s: &KernelSummary| s.conditions != Conditions::Run;
+        let single = |s: &KernelSummary| matches!(s.conditions, Conditions::Isolated | Conditions::Counted);
         let all: Vec<u32> = (0..).zip(&trace.summaries).filter(|(_, s)| single(s)).map(|(at, _)| at).collect();
         let mut whole: FxHashMap<String, Vec<u32>> = FxHashMap::default();
         let mut functions: FxHashMap<String, (FxHashSet<String>, Vec<u32>)> = FxHashMap::default();

@@ -77,10 +77,11 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
 /// The devices that worked, process by process.
 fn worked(trace: &Trace) -> impl Iterator<Item = Place> {
     let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
+    let devices = timeline::Devices::of(trace);
     for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
-        if let (TrackKind::DeviceQueue, Some(device)) = (track.key.kind, track.key.device) {
+        if track.key.kind == TrackKind::DeviceQueue {
             let work = lane.category.iter().any(|c| c.is_device_work());
-            *places.entry((track.key.process, device)).or_default() |= work;
+            *places.entry((track.key.process, devices.of_queue(&track.key))).or_default() |= work;
         }
     }
     let working = places.into_iter().filter(|(_, work)| *work).enumerate();

@@ -1,6 +1,8 @@
 //! Device operations of one rank in order of start, each with the host call that launched it.
 
-use model::{Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKind};
+use model::{
+    Category, Columns, Detail, Ns, ProcessId, SliceId, Span, StringId, SyncKind, Trace, TrackId, TrackKey, TrackKind,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
@@ -168,6 +170,39 @@ impl Timeline {
     }
 }
 
+/// Number of the device of work that names none, in a process with several devices.
+const UNNUMBERED: i32 = -1;
+
+/// On which device the queues of a capture lie. A queue without a device number is that of the only device of its process, of
+/// device 0 where no queue of the process has a number, and of a device of its own where several have.
+pub struct Devices {
+    /// First device of each process, and whether it has further ones.
+    numbered: FxHashMap<ProcessId, (i32, bool)>,
+}
+
+impl Devices {
+    /// Those of a capture.
+    pub fn of(trace: &Trace) -> Self {
+        let mut numbered: FxHashMap<ProcessId, (i32, bool)> = FxHashMap::default();
+        for key in trace.tracks.iter().map(|track| &track.key).filter(|key| key.kind == TrackKind::DeviceQueue) {
+            if let Some(device) = key.device {
+                let known = numbered.entry(key.process).or_insert((device, false));
+                known.1 |= known.0 != device;
+            }
+        }
+        Self { numbered }
+    }
+
+    /// The device of a queue.
+    pub fn of_queue(&self, key: &TrackKey) -> i32 {
+        key.device.unwrap_or_else(|| match self.numbered.get(&key.process) {
+            None => 0,
+            Some((only, false)) => *only,
+            Some((_, true)) => UNNUMBERED,
+        })
+    }
+}
+
 /// Reads the timeline of (process, device) out of the columns.
 pub fn build(
     trace: &Trace,
@@ -198,8 +233,9 @@ pub fn build(
     }
     let captured = Tracks::of(trace);
     let mut waiting: FxHashSet<SliceId> = FxHashSet::default();
+    let devices = Devices::of(trace);
     for (track, lane) in lanes(trace, process, TrackKind::DeviceQueue) {
-        if trace.tracks[track.0 as usize].key.device != Some(device) {
+        if devices.of_queue(&trace.tracks[track.0 as usize].key) != device {
             continue;
         }
         let queue = timeline.queues.len() as u32;
@@ -442,5 +478,30 @@ fn mark_blocking_copies(trace: &Trace, process: ProcessId, timeline: &mut Timeli
         let lane = &trace.lanes[track.0 as usize];
         let correlation = lane.correlation[row];
         call.blocking |= correlation != model::trace::NO_CORRELATION && waits.contains_key(&correlation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{TraceBuilder, TraceSink};
+
+    use super::*;
+
+    /// Queues without a device number were left out, and their kernels with them.
+    #[test]
+    fn queues_without_a_device_number_have_a_device() {
+        let of = |devices: &[Option<i32>]| {
+            let mut builder = TraceBuilder::new("t", "t");
+            let process = builder.process(0);
+            let key = |device, id| TrackKey { kind: TrackKind::DeviceQueue, process, device, context: None, id };
+            for (id, device) in (0..).zip(devices) {
+                builder.track(key(*device, id));
+            }
+            let trace = builder.finish();
+            Devices::of(&trace).of_queue(&key(None, 9))
+        };
+        assert_eq!(of(&[None]), 0);
+        assert_eq!(of(&[None, Some(3), Some(3)]), 3);
+        assert_eq!(of(&[None, Some(3), Some(4)]), UNNUMBERED);
     }
 }

@@ -1,9 +1,11 @@
 //! What sums over a run, or measurements of kernels that were run alone, say of the kernels: where their time is, and what
 //! limits the longest.
 
+pub(crate) mod largest;
+
 use std::collections::BTreeMap;
 
-use model::{Conditions, KernelSummary, Metric, Ns, Trace};
+use model::{Conditions, KernelSummary, Metric, Ns, ProbeUnit, Reading, Trace};
 
 use super::signals::measured::{self, LATENCY, NEAR_LIMIT};
 use crate::{
@@ -52,20 +54,75 @@ pub fn by_operator(trace: &Trace, packs: &Packs) -> Vec<OperatorSum> {
 
 /// The headline of a capture of such numbers and no timeline; `None` where it holds none.
 pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
-    of_run(trace, packs).or_else(|| of_alone(trace))
+    of_run(trace, packs).or_else(|| of_alone(trace)).or_else(|| of_totals(trace))
+}
+
+/// Facts with which a source states what the device, or the host, took in all, ns: its rows may be the largest ones only.
+const STATED: [(Conditions, &str); 3] = [
+    (Conditions::Run, "totals.device_ns"),
+    (Conditions::Operators, "totals.device_ns"),
+    (Conditions::Host, "totals.host_ns"),
+];
+
+/// What all rows of a kind take, or what the source says that they do where that is more.
+fn whole(trace: &Trace, of: Conditions) -> Ns {
+    let sum = largest::by_name(trace, of).values().fold(0, |all: Ns, total| all.saturating_add(total.time));
+    let key = STATED.iter().find(|(known, _)| *known == of).map(|(_, key)| *key);
+    let stated = key.and_then(|key| trace.manifest.value(key)?.parse().ok());
+    stated.unwrap_or(0).max(sum)
+}
+
+/// The largest names of every kind of totals, a sentence each.
+fn totals(trace: &Trace) -> Option<Message> {
+    const KINDS: [(Conditions, Text); 4] = [
+        (
+            Conditions::Operators,
+            Text::new(
+                "Largest operators, of {all} of device time: {largest}.",
+                "设备总时间 {all} 中最大的算子：{largest}。",
+            ),
+        ),
+        (Conditions::Run, Text::new("Largest kernels, of {all}: {largest}.", "内核总时间 {all} 中最大的：{largest}。")),
+        (
+            Conditions::Host,
+            Text::new("Largest calls of the host, of {all}: {largest}.", "主机调用总时间 {all} 中最大的：{largest}。"),
+        ),
+        (Conditions::Classes, Text::new("By class of record: {largest}.", "按记录类别：{largest}。")),
+    ];
+    const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
+    let said = KINDS.into_iter().filter_map(|(of, text)| {
+        let all = whole(trace, of);
+        let largest = largest::listed(&largest::by_name(trace, of), all)?;
+        Some(Message::new(text, [("all", Value::Ns(all)), ("largest", largest.within())]))
+    });
+    said.reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
+}
+
+/// The headline of totals that are of no kernel.
+fn of_totals(trace: &Trace) -> Option<Message> {
+    const ONLY: Text = Text::new(
+        "The capture holds only totals. {totals} They have no place in time: no step and no gain follows from them.",
+        "采集仅含总和。{totals}总和没有时间位置：不能说明步，也不能给出收益。",
+    );
+    Some(Message::new(ONLY, [("totals", totals(trace)?.within())]))
 }
 
 fn of_run(trace: &Trace, packs: &Packs) -> Option<Message> {
     let sums = by_operator(trace, packs);
     let largest = sums.first()?;
-    let total: Ns = sums.iter().fold(0, |all, sum| all.saturating_add(sum.total));
+    let total: Ns =
+        sums.iter().fold(0, |all: Ns, sum| all.saturating_add(sum.total)).max(whole(trace, Conditions::Run));
+    let further = totals(trace).map_or(Value::Text(Text::new("", "")), |said| {
+        Message::new(Text::new(" {totals}", "{totals}"), [("totals", said.within())]).within()
+    });
     let share = |part: Ns| Value::Share(part as f64 / total.max(1) as f64);
     Some(Message::new(
         Text::new(
-            "The capture holds only sums: of {total} of kernel time {op} has {share}; the longest of its kernels, {kernel}, has {most}. No wall time follows from a sum, so no layer can be blamed.",
-            "采集仅含总和：内核总时间 {total} 中 {op} 占 {share}；其中最长的内核 {kernel} 占 {most}。总和不能说明墙钟时间，因此无法判定瓶颈层。",
+            "The capture holds only sums: of {total} of kernel time {op} has {share}; the longest of its kernels, {kernel}, has {most}. No wall time follows from a sum, so no layer can be blamed.{further}",
+            "采集仅含总和：内核总时间 {total} 中 {op} 占 {share}；其中最长的内核 {kernel} 占 {most}。总和不能说明墙钟时间，因此无法判定瓶颈层。{further}",
         ),
         [
+            ("further", further),
             ("total", Value::Ns(total)),
             ("op", Value::Raw(largest.op.name().to_owned())),
             ("share", share(largest.total)),
@@ -95,19 +152,84 @@ fn of_alone(trace: &Trace) -> Option<Message> {
         ("n", n),
         ("kernel", Value::Kernel(trace.strings.get(longest.kernel).to_owned())),
         ("time", Value::Ns(total / i64::try_from(longest.count.max(1)).unwrap_or(Ns::MAX))),
-        ("limit", limit(longest).within()),
+        ("limit", limit(trace, longest).within()),
+        ("pipe", busiest_pipe(trace, longest).within()),
     ];
     Some(Message::new(
         Text::new(
-            "The capture holds measurements of kernels that were run alone ({n}), and no timeline: nothing can be said of the time of a run. The longest, {kernel}, takes {time}{limit}.",
-            "采集仅含单独执行的内核的测量值（{n} 个），没有时间线：无法说明一次运行的时间。其中最长的 {kernel} 耗时 {time}{limit}。",
+            "The capture holds measurements of kernels that were run alone ({n}), and no timeline: nothing can be said of the time of a run. The longest, {kernel}, takes {time}{limit}{pipe}.",
+            "采集仅含单独执行的内核的测量值（{n} 个），没有时间线：无法说明一次运行的时间。其中最长的 {kernel} 耗时 {time}{limit}{pipe}。",
         ),
         args,
     ))
 }
 
+/// What the memory of the device reached when it was measured, or what its maker says, B/s, with the words for it.
+pub(crate) fn peak_of_memory(trace: &Trace) -> Option<(f64, Text)> {
+    const MEASURED: Text = Text::new("the measured peak", "实测峰值");
+    const PUBLISHED: Text = Text::new("the published peak", "标称峰值");
+    let measured = trace.probes.rows.iter().filter(|row| row.unit == ProbeUnit::BytesPerSecond && row.probe == "read");
+    let measured = measured.filter_map(|row| match &row.value {
+        Reading::Value(statistic) => Some(statistic.median),
+        _ => None,
+    });
+    let published = || trace.manifest.value("hardware.memory_bandwidth")?.parse().ok();
+    let found = measured.reduce(f64::max).map(|rate| (rate, MEASURED));
+    found.or_else(|| Some((published()?, PUBLISHED))).filter(|(rate, _)| *rate > 0.0)
+}
+
+/// Ratio to the peak of the memory up to which a rate is believed: caches of the device's memory side can exceed it a little; own
+/// value.
+const BELIEVED: f64 = 1.2;
+
+/// The pipe of a core that worked most of its cycles, where the source counts pipes under names of its own: `aiv_vec_ratio` of
+/// `vector0`. Source: msprof op, `PipeUtilization.csv`.
+fn busiest_pipe(trace: &Trace, kernel: &KernelSummary) -> Message {
+    const PIPE: Text = Text::new("; its busiest pipe is {pipe} ({use})", "；最忙的流水是 {pipe}（{use}）");
+    let pipes = kernel.counters.iter().map(|(name, value)| (trace.strings.get(*name), *value));
+    let pipes = pipes.filter(|(name, value)| name.ends_with("_ratio") && (0.0..=1.0).contains(value));
+    let busiest = pipes.max_by(|a, b| a.1.total_cmp(&b.1));
+    busiest.map_or(Message::plain(Text::new("", "")), |(pipe, share)| {
+        Message::new(PIPE, [("pipe", Value::Raw(pipe.to_owned())), ("use", Value::Share(share))])
+    })
+}
+
+/// The rate at which a kernel moved data from and to the device's memory, next to the peak where one is known; empty where the
+/// rate was not measured.
+pub(crate) fn rate_of(trace: &Trace, kernel: &KernelSummary) -> Message {
+    let moved = kernel.metric(Metric::DramBytesPerSecond).map(|rate| {
+        (
+            Text::new(
+                ", and moves {rate} from and to the device's memory{beside}",
+                "，与显存间的传输速率为 {rate}{beside}",
+            ),
+            rate,
+        )
+    });
+    let read = kernel.metric(Metric::DramReadBytesPerSecond).map(|rate| {
+        (Text::new(", and reads {rate} from the device's memory{beside}", "，从显存读取的速率为 {rate}{beside}"), rate)
+    });
+    let Some((text, rate)) = moved.or(read) else { return Message::plain(Text::new("", "")) };
+    // Counters of the whole device count what others moved, or several runs of the kernel.
+    const BEYOND: Text = Text::new(
+        ", and its counters give {rate}, more than {peak} of {most}: they count more than this kernel",
+        "，其计数器给出 {rate}，超过{peak} {most}：计入的不止该内核",
+    );
+    if let Some((most, words)) = peak_of_memory(trace).filter(|(most, _)| rate > BELIEVED * most) {
+        let args = [("peak", Value::Text(words)), ("most", Value::BytesPerSecond(most))];
+        return Message::new(BEYOND, args.into_iter().chain([("rate", Value::BytesPerSecond(rate))]));
+    }
+    const BESIDE: Text = Text::new(" ({share} of {peak}, {most})", "（达{peak} {most} 的 {share}）");
+    let beside = peak_of_memory(trace).map_or(Value::Text(Text::new("", "")), |(most, words)| {
+        let args =
+            [("share", Value::Share(rate / most)), ("peak", Value::Text(words)), ("most", Value::BytesPerSecond(most))];
+        Message::new(BESIDE, args).within()
+    });
+    Message::new(text, [("rate", Value::BytesPerSecond(rate)), ("beside", beside)])
+}
+
 /// What limits a kernel, as far as that was measured. The marks are those of the rules on measured kernels.
-fn limit(kernel: &KernelSummary) -> Message {
+fn limit(trace: &Trace, kernel: &KernelSummary) -> Message {
     let scalar = kernel.metric(Metric::Scalar).map(|percent| percent / 100.0);
     match (measured::compute(kernel), measured::memory(kernel)) {
         (Some(compute), _) if compute >= NEAR_LIMIT && scalar == Some(compute) => Message::new(
@@ -117,8 +239,15 @@ fn limit(kernel: &KernelSummary) -> Message {
             ),
             [("use", Value::Share(compute))],
         ),
-        (Some(compute), Some(memory)) => of_units(compute, memory, kernel.metric(Metric::CoresBusy)),
-        _ => of_busy_units(kernel).unwrap_or_else(|| of_rate(kernel)),
+        (Some(compute), Some(memory)) => {
+            let units = of_units(compute, memory, kernel.metric(Metric::CoresBusy));
+            let rate = rate_of(trace, kernel);
+            Message::new(
+                Text::new("{units}{rate}", "{units}{rate}"),
+                [("units", units.within()), ("rate", rate.within())],
+            )
+        }
+        _ => of_busy_units(kernel).unwrap_or_else(|| rate_of(trace, kernel)),
     }
 }
 
@@ -170,19 +299,6 @@ fn of_units(compute: f64, memory: f64, cores: Option<f64>) -> Message {
     };
     let shares = [("compute", compute), ("memory", memory), ("cores", cores)];
     Message::new(text, shares.map(|(name, share)| (name, Value::Share(share))))
-}
-
-fn of_rate(kernel: &KernelSummary) -> Message {
-    let moved = kernel.metric(Metric::DramBytesPerSecond).map(|rate| {
-        (Text::new(", and moves {rate} from and to the device's memory", "，与显存间的传输速率为 {rate}"), rate)
-    });
-    let read = kernel
-        .metric(Metric::DramReadBytesPerSecond)
-        .map(|rate| (Text::new(", and reads {rate} from the device's memory", "，从显存读取的速率为 {rate}"), rate));
-    match moved.or(read) {
-        Some((text, rate)) => Message::new(text, [("rate", Value::BytesPerSecond(rate))]),
-        None => Message::plain(Text::new("", "")),
-    }
 }
 
 #[cfg(test)]

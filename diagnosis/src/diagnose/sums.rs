@@ -1,6 +1,6 @@
 //! What can be said of a capture that holds no timeline but sums or measurements, and what cannot.
 
-use model::{Ns, Trace};
+use model::{Ns, StepPart, Trace};
 
 use super::kernel_sums;
 use crate::{
@@ -43,8 +43,8 @@ fn of_job(totals: &JobTotals) -> Message {
         )
     } else {
         Text::new(
-            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. What it waited for does not follow from a sum, so no layer can be blamed.{link}",
-            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。总和不能说明它在等什么，因此无法判定瓶颈层。{link}",
+            "The capture holds only sums of the steps of {n} ranks: {share} of them is communication that no computation hides. {parts} What it waited for does not follow from a sum, so no layer can be blamed.{link}",
+            "采集仅含 {n} 个 rank 的步内总和：其中 {share} 是没有被计算掩盖的通信。{parts}总和不能说明它在等什么，因此无法判定瓶颈层。{link}",
         )
     };
     Message::new(
@@ -54,8 +54,29 @@ fn of_job(totals: &JobTotals) -> Message {
             ("share", Value::Share(exposed as f64 / all as f64)),
             ("bubble", bubble.unwrap_or(Value::Text(Text::new("", "")))),
             ("link", link),
+            ("parts", parts(totals)),
         ],
     )
+}
+
+/// What the steps of all ranks consist of, as a sentence: the time of the device without work is what the host may be late for.
+fn parts(totals: &JobTotals) -> Value {
+    const PARTS: Text = Text::new(
+        " A step of {step} is computing for {computing} and free time, in which the device has no work, for {free}.",
+        "一步 {step} 中计算占 {computing}，设备无工作的空闲时间占 {free}。",
+    );
+    let sum = |part| {
+        let means = totals.ranks.iter().filter_map(|rank| rank.mean(part));
+        means.fold((0, 0), |(sum, n): (Ns, i64), mean| (sum.saturating_add(mean), n + 1))
+    };
+    let mean = |part| sum(part).0.checked_div(sum(part).1);
+    let (Some(computing), Some(free)) = (mean(StepPart::Computing), mean(StepPart::Free)) else {
+        return Value::Text(Text::new("", ""));
+    };
+    let step = computing.saturating_add(free).saturating_add(mean(StepPart::ExposedCommunication).unwrap_or(0));
+    let share = |part: Ns| Value::Share(part as f64 / step.max(1) as f64);
+    let args = [("step", Value::Ns(step)), ("computing", share(computing)), ("free", share(free))];
+    Message::new(PARTS, args).within()
 }
 
 /// The stage that waits longest for what another one sends, as the end of a sentence on communication.

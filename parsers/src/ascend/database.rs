@@ -39,7 +39,7 @@ use tables::{MARKS, NOT_READ, TABLES, Table};
 pub(super) fn matches(path: &Path) -> Match {
     match Database::open(path, malformed) {
         Ok(database) => {
-            let has = |table: &str| database.tables.contains_key(table);
+            let has = |table: &str| database.tables.has(table);
             let strings = has("STRING_IDS") && MARKS.iter().any(|mark| has(mark));
             if strings { Match::Certain } else { Match::No }
         }
@@ -64,7 +64,7 @@ pub(super) fn read(
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
-    if !TABLES.iter().any(|table| database.tables.contains_key(table.name)) {
+    if !TABLES.iter().any(|table| database.tables.has(table.name)) {
         return Err(malformed(path, &"it has neither TASK nor CANN_API"));
     }
     let times = Times::beside(layout, sink);
@@ -74,9 +74,10 @@ pub(super) fn read(
     let plan = database.plan(wanted, "ascend", &mut *state.import.sink);
     plan.read(progress, |table, item| take(&mut state, table, item));
     database.warn("ascend", &mut *state.import.sink);
-    for (name, rows) in database.count(|table| !TABLES.iter().any(|read| read.name == table.name)) {
-        let known =
-            NOT_READ.iter().find(|(known, _)| *known == name || known.ends_with('_') && name.starts_with(known));
+    for (name, rows) in database.count(|table| !TABLES.iter().any(|read| read.name.eq_ignore_ascii_case(&table.name))) {
+        let known = NOT_READ
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(&name) || known.ends_with('_') && name.starts_with(known));
         let why = known.map_or("not read: unknown to this version", |(_, why)| why);
         match rows {
             Some(rows) => state.import.sink.ledger(&name, rows, 0, 0, why),

@@ -17,8 +17,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// Words that all stand in the first bytes of a kind of file, and what such a file holds.
-const KINDS: [(&[&str], &str); 14] = [
-    (&["Computing,Communication(Not Overlapped),Overlapped"], "sums of the parts of each step"),
+const KINDS: [(&[&str], &str); 13] = [
     (&["Level,API Name,Time(us),Count"], "sums of the host's calls"),
     (&["Name,Input Shapes,Call Stack,Host Self Duration(us)"], "sums of the framework's operators"),
     (&["Iteration ID,FP Start(us)"], "times of iterations"),

@@ -120,7 +120,7 @@ impl Matrix {
         self.file = TABLE.to_owned();
         // A database that does not open was told of when its times were read.
         let Ok(database) = Database::open(path, super::database::malformed) else { return };
-        if !database.tables.contains_key(TABLE) {
+        if !database.tables.has(TABLE) {
             return;
         }
         let plan = database.plan([(&TABLE, TABLE.to_owned(), COLUMNS)], "ascend", sink);

@@ -126,7 +126,7 @@ fn database(layout: &Layout, sink: &mut dyn TraceSink) -> Vec<Parts> {
     };
     const TABLE: &str = "StepTraceTime";
     let opened = layout.analysis().and_then(|path| Database::open(path, super::database::malformed).ok());
-    let Some(database) = opened.filter(|database| database.tables.contains_key(TABLE)) else { return Vec::new() };
+    let Some(database) = opened.filter(|database| database.tables.has(TABLE)) else { return Vec::new() };
     let mut found = Vec::new();
     let plan = database.plan([(&TABLE, TABLE.to_owned(), STEPS)], "ascend", sink);
     plan.read(&|_, _| {}, |table, item| match item {

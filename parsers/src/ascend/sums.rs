@@ -224,7 +224,7 @@ pub(super) fn read_database(path: &Path, held: Held, sink: &mut dyn TraceSink) {
         Column::Real(STATED[6].2),
     ];
     let Ok(database) = Database::open(path, super::database::malformed) else { return };
-    if !database.tables.contains_key(TABLE) {
+    if !database.tables.has(TABLE) {
         return;
     }
     let mut sums: [Option<Ns>; STATED.len()] = [None; STATED.len()];

@@ -121,8 +121,7 @@ fn unknown_files_are_named_up_to_a_limit() {
 }
 
 /// The first bytes of each kind of file that holds sums only.
-const DECLINED: [(&str, &str, &str); 15] = [
-    ("step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped\n2,1,2,3\n", "parts of each step"),
+const DECLINED: [(&str, &str, &str); 14] = [
     ("api_statistic.csv", "Device_id,Level,API Name,Time(us),Count,Avg(us)\nhost,acl,x,1,1,1\n", "host's calls"),
     ("operator_details.csv", "Name,Input Shapes,Call Stack,Host Self Duration(us)\na,,,1\n", "framework's operators"),
     ("step_trace_1.csv", "Device_id,Iteration ID,FP Start(us)\n0,1,1\n", "iterations"),
@@ -218,4 +217,21 @@ fn collectives_of_early_layouts_are_of_the_device_of_their_directory() {
     let trace = read(&output.path("p"));
     assert_eq!(trace.devices.iter().map(|device| device.ordinal).collect::<Vec<_>>(), [0]);
     assert_eq!(rows(&trace, TrackKind::DeviceQueue).len(), 2);
+}
+
+/// Sums of the steps of one rank were refused on their own, although those of all ranks are read.
+#[test]
+fn sums_of_the_steps_of_one_rank_are_those_of_a_job_of_one() {
+    let table = "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage,Bubble\n\
+                 4,13,400.5,277.25,0.0,277.25,131,808.75,0\n";
+    let older =
+        "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n13,400.5,277.25,0,277.25,131\n";
+    for (content, rank) in [(table, 4), (older, 0)] {
+        let output = Output::new().file("step_trace_time.csv", content);
+        let mut builder = TraceBuilder::new("t", "");
+        crate::detect::read(&output.path("step_trace_time.csv"), &mut builder, &crate::ReadOptions::default()).unwrap();
+        let trace = builder.finish();
+        let [step] = trace.job_sums.steps.as_slice() else { panic!("{:?}", trace.job_sums) };
+        assert_eq!((step.rank, step.parts.first().map(|(_, ns)| *ns)), (rank, Some(400_500)));
+    }
 }

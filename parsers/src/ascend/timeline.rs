@@ -145,6 +145,8 @@ impl Reader<'_> {
         let (broken, cut) = (damage.first_broken.map(at), damage.cut_at.map(at));
         self.import.stat("broken_events", Severity::DataLoss, damage.broken, broken.as_deref());
         self.import.stat("truncated_file", Severity::DataLoss, u64::from(cut.is_some()), cut.as_deref());
+        let after = format!("{} bytes after the end of {}", damage.after_end, self.file);
+        self.import.stat("bytes_after_the_end", Severity::DataLoss, u64::from(damage.after_end > 0), Some(&after));
         let compression = damage.compression.as_deref();
         self.import.stat("damaged_compression", Severity::DataLoss, u64::from(compression.is_some()), compression);
     }

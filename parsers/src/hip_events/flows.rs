@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Progress, ReadError,
-    chrome_event::{Event, int, micros},
+    chrome_event::{Event, micros, ordinal},
     json_walk::{List, walk},
 };
 
@@ -30,7 +30,7 @@ pub(super) struct Flows {
 
 /// Where an event lies, as an arrow names it.
 fn end(event: &Event<'_>) -> Option<End> {
-    Some((int(Some(&event.pid))?, int(Some(&event.tid))?, micros(event.ts)?))
+    Some((ordinal(&event.pid).unwrap_or(-1), ordinal(&event.tid).unwrap_or(-1), micros(event.ts)?))
 }
 
 impl Flows {

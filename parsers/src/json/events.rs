@@ -25,11 +25,13 @@ pub(crate) struct Damage {
     pub first_broken: Option<u64>,
     /// Offset of the event inside which the content ends, or of its end where the array was not closed.
     pub cut_at: Option<u64>,
+    /// Bytes that follow the end of the last array.
+    pub after_end: u64,
     /// What was wrong with the compression.
     pub compression: Option<String>,
 }
 
-/// Gives each element of the array to `each`, which must read it.
+/// Gives each element of the array to `each`, which must read it; arrays that follow each other, as `cat` joins them, are all read.
 ///
 /// # Errors
 /// [`ReadError`] when the operating system fails to read. Damage of the content is what the answer tells.
@@ -41,6 +43,7 @@ pub(crate) fn scan(
     let mut source = Source::open(path)?;
     let mut damage = Damage::default();
     let (mut bytes, mut offset, mut more, mut started) = (Vec::new(), 0u64, true, false);
+    let mut ended = false;
     while more {
         more = source.append_to(&mut bytes)?;
         let (done, total) = source.progress();
@@ -54,14 +57,33 @@ pub(crate) fn scan(
                 _ => return Ok(damage),
             }
         }
-        let end = elements(&bytes, &mut at, offset, more, &mut damage, each);
-        if end {
-            return Ok(damage);
+        loop {
+            if ended {
+                at += bytes
+                    .get(at..)
+                    .unwrap_or_default()
+                    .iter()
+                    .take_while(|b| b.is_ascii_whitespace() || **b == 0)
+                    .count();
+                match bytes.get(at) {
+                    Some(b'[') if damage.after_end == 0 => at += 1,
+                    _ => {
+                        damage.after_end += (bytes.len() - at) as u64;
+                        at = bytes.len();
+                        break;
+                    }
+                }
+            }
+            ended = elements(&bytes, &mut at, offset, more, &mut damage, each);
+            if !ended {
+                break;
+            }
+            at += 1;
         }
         offset += at as u64;
         bytes.drain(..at);
     }
-    damage.cut_at = Some(offset);
+    damage.cut_at = Some(offset).filter(|_| !ended);
     damage.compression = source.damage().map(str::to_owned);
     Ok(damage)
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, Detail, Device, Flow, ImportStat, Ns, ProcessId, Provenance, Severity, Slice,
+    Category, Clock, CollectiveCall, Detail, Device, Flow, ImportStat, Ns, ProcessId, Provenance, Severity, Slice, Span,
     StringId, TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -55,9 +55,16 @@ pub(super) struct Merger<'s> {
     vendor: Option<&'static str>,
     host_pid: Option<i64>,
     first_time: Option<Ns>,
+    /// Documents of the file before the one that is read.
+    document: i64,
+    /// From the clock of this document to that of the first, ns.
+    shift: Ns,
     /// Slices, samples and flows handed over so far.
     pub kept: u64,
 }
+
+/// Correlation ids of a document lie this far from those of the document before it: each run of the profiler counts anew.
+const DOCUMENT: i64 = 1 << 40;
 
 impl<'s> Merger<'s> {
     /// A merger into `sink`; the file is one process.
@@ -80,6 +87,8 @@ impl<'s> Merger<'s> {
             vendor: None,
             host_pid: None,
             first_time: None,
+            document: 0,
+            shift: 0,
             kept: 0,
         }
     }
@@ -87,6 +96,39 @@ impl<'s> Merger<'s> {
     /// Counts something out of the ordinary that lies between the events.
     pub fn odd(&mut self, name: &str, severity: Severity, example: &str) {
         self.sink.stat(name, severity, 1, Some(example));
+    }
+
+    /// Documents that were read before this one.
+    pub fn documents(&self) -> i64 {
+        self.document
+    }
+
+    /// Notes that another document of the file begins.
+    pub fn next_document(&mut self) {
+        self.document += 1;
+        self.open_flows.clear();
+    }
+
+    /// Notes what the document says of itself whose events begin, and what the one before it said: `other` ranks are processes
+    /// of their own.
+    pub fn begin_document(&mut self, before: &Facts, facts: &Facts, other: bool, options: &ReadOptions<'_>) {
+        let moved = facts.base_ns.zip(before.base_ns).map_or(0, |(own, first)| own.saturating_sub(first));
+        if other {
+            self.describe(before, before.rank, options);
+            self.process = self.sink.process(self.document.unsigned_abs());
+            self.track_numbers.clear();
+            self.taken.clear();
+            self.devices.clear();
+            self.host_pid = None;
+            self.shift = self.shift.saturating_add(moved);
+        } else {
+            self.shift = moved;
+        }
+    }
+
+    /// The time of an event by the clock of the first document.
+    fn time(&self, t: Ns) -> Ns {
+        if t > UNIX_ERA { t } else { t.saturating_add(self.shift) }
     }
 
     /// Takes in a batch.
@@ -105,11 +147,11 @@ impl<'s> Merger<'s> {
             let detail = if row.detail == NONE { None } else { details.get(row.detail as usize) };
             self.sink.slice(Slice {
                 track,
-                start: row.start,
+                start: self.time(row.start),
                 dur: row.dur,
                 name: string(row.name),
                 category: row.category,
-                correlation: row.correlation,
+                correlation: row.correlation.map(|id| id.saturating_add(self.document.saturating_mul(DOCUMENT))),
                 detail,
             });
         }
@@ -117,20 +159,22 @@ impl<'s> Merger<'s> {
             let named = batch.texts.get(half.name as usize).is_some_and(|name| !name.is_empty());
             let (thread, name) = ((owner(half.pid), owner(half.tid)), named.then(|| string(half.name)));
             let Some(row) = half.begun else {
-                self.end(thread, name, half.at);
+                self.end(thread, name, self.time(half.at));
                 continue;
             };
             let Some(track) = tracks.get(row.track as usize).copied() else { continue };
             let detail = if row.detail == NONE { None } else { details.get(row.detail as usize).cloned() };
-            let begun = Begun { track, category: row.category, correlation: row.correlation, detail };
+            let correlation = row.correlation.map(|id| id.saturating_add(self.document.saturating_mul(DOCUMENT)));
+            let begun = Begun { track, category: row.category, correlation, detail };
             let name = name.unwrap_or_else(|| string(half.name));
-            self.halves.begin(thread, Open { start: half.at, name, row: begun });
+            self.halves.begin(thread, Open { start: self.time(half.at), name, row: begun });
         }
         self.unknown += batch.unknown;
         self.arrows.add(batch.arrows);
         self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
         for sample in &batch.samples {
-            self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, sample.t, sample.value);
+            let t = self.time(sample.t);
+            self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, t, sample.value);
         }
         for end in &batch.flow_ends {
             if let Some(track) = tracks.get(end.track as usize).copied() {
@@ -155,7 +199,7 @@ impl<'s> Merger<'s> {
             self.sink.stat(name, oddity.severity, oddity.count, Some(&oddity.example));
         }
         if let Some(window) = batch.window {
-            self.sink.window(window);
+            self.sink.window(Span::new(self.time(window.start), self.time(window.end)));
         }
         self.vendor = self.vendor.or(batch.vendor);
         self.host_pid = self.host_pid.or(batch.host_pid);
@@ -197,7 +241,7 @@ impl<'s> Merger<'s> {
     }
 
     fn flow_end(&mut self, end: &FlowEnd, track: TrackId) {
-        let here = (track, end.t);
+        let here = (track, self.time(end.t));
         let Some(other) = self.open_flows.remove(&(end.id, !end.start)) else {
             self.open_flows.insert((end.id, end.start), here);
             return;
@@ -257,11 +301,9 @@ impl<'s> Merger<'s> {
         let absolute = self.first_time.is_some_and(|t| t > UNIX_ERA);
         let unix_offset = if absolute { Some(0) } else { facts.base_ns };
         self.sink.clock(Clock::FromFirstSlice { unix_offset });
-        let rank = facts.rank.or_else(|| facts::rank_of(path));
-        let owner = (self.host_pid, None);
-        let name = self.process_names.get(&owner).and_then(|id| self.texts_of_names.get(id));
-        self.sink.describe_process(self.process, self.host_pid, name.map(String::as_str), rank);
-        self.describe_devices(facts, options);
+        // Of several documents none is the one that the file is named after.
+        let rank = facts.rank.or_else(|| facts::rank_of(path).filter(|_| self.document == 0));
+        self.describe(facts, rank, options);
         let mut say = |key: &str, value: Option<&str>| {
             if let Some(value) = value {
                 self.sink.manifest(key, value, Provenance::Observed);
@@ -285,6 +327,14 @@ impl<'s> Merger<'s> {
         if facts.simulated {
             crate::simulated::tell(self.sink);
         }
+    }
+
+    /// Says what the process of a document and its devices are.
+    fn describe(&mut self, facts: &Facts, rank: Option<u32>, options: &ReadOptions<'_>) {
+        let owner = (self.host_pid, None);
+        let name = self.process_names.get(&owner).and_then(|id| self.texts_of_names.get(id));
+        self.sink.describe_process(self.process, self.host_pid, name.map(String::as_str), rank);
+        self.describe_devices(facts, options);
     }
 
     fn name_tracks(&mut self) {

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, path::Path};
 
 use model::{Severity, TraceSink};
 
-use super::{batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
+use super::{again::again, batch::Batch, builder::BatchBuilder, event::Event, facts::Facts, merge::Merger};
 use crate::{
     Place, ReadError, ReadOptions,
     container::{BLOCK, Source},
@@ -88,8 +88,9 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<
         found_events: false,
         open_object: false,
         truncated: false,
+        earlier: None,
     };
-    reader.run()?;
+    reader.run(path)?;
     reader.finish(path)
 }
 
@@ -104,11 +105,93 @@ struct Reader<'s, 'p> {
     found_events: bool,
     open_object: bool,
     truncated: bool,
+    /// What the document before says of itself, until the events of this one begin.
+    earlier: Option<Facts>,
 }
 
 impl Reader<'_, '_> {
-    fn run(&mut self) -> Result<(), ReadError> {
+    /// Reads every document of the file: `cat` joins traces of a run, or of its ranks, into one file.
+    fn run(&mut self, path: &Path) -> Result<(), ReadError> {
         self.pull()?;
+        let begin = self.rest.offset();
+        self.document()?;
+        let first = (begin, self.rest.offset().saturating_sub(begin));
+        let mut copies = 0;
+        while self.follows()? {
+            if copies < MAX_COPIES && again(path, first, self.rest.offset())? {
+                copies += 1;
+                self.skip(first.1)?;
+                let what = format!("the first {} bytes once more, counted once", first.1);
+                self.merger.odd("kineto.document_again", Severity::Notice, &what);
+                continue;
+            }
+            copies = MAX_COPIES;
+            self.earlier = self.earlier.take().or(Some(std::mem::take(&mut self.facts)));
+            self.open_object = false;
+            self.merger.next_document();
+            self.document()?;
+        }
+        // A document without events says nothing of those before it.
+        if let Some(earlier) = self.earlier.take() {
+            self.facts = earlier;
+        }
+        Ok(())
+    }
+
+    /// Passes by so many bytes.
+    fn skip(&mut self, mut bytes: u64) -> Result<(), ReadError> {
+        loop {
+            let step = usize::try_from(bytes).unwrap_or(usize::MAX).min(self.rest.bytes().len());
+            self.consume(step);
+            bytes -= step as u64;
+            if bytes == 0 || !self.pull()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether another document follows the one that was read; what else follows is counted as lost, with its size.
+    fn follows(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let blank = self.rest.bytes().iter().take_while(|b| b.is_ascii_whitespace() || **b == 0).count();
+            self.consume(blank);
+            match self.rest.bytes().first().copied() {
+                Some(b'{' | b'[' | b'\xef') => return Ok(true),
+                Some(_) => break,
+                None if !self.pull()? => return Ok(false),
+                None => {}
+            }
+        }
+        let from = self.rest.offset();
+        let mut lost = 0;
+        loop {
+            let left = self.rest.bytes().len();
+            self.consume(left);
+            lost += left;
+            if !self.pull()? {
+                break;
+            }
+        }
+        self.first_fault = self.first_fault.or(Some(from));
+        let what = format!("{lost} bytes from byte {from} on");
+        self.merger.odd("kineto.bytes_after_the_end", Severity::DataLoss, &what);
+        Ok(false)
+    }
+
+    /// Notes that the events of a document begin, of which the document says so much before them.
+    fn events_begin(&mut self) {
+        self.found_events = true;
+        if let Some(earlier) = self.earlier.take() {
+            let other = self.facts.rank.zip(earlier.rank).is_some_and(|(a, b)| a != b);
+            self.merger.begin_document(&earlier, &self.facts, other, &self.options);
+            if !other {
+                self.facts = earlier;
+            }
+        }
+    }
+
+    /// Reads one document.
+    fn document(&mut self) -> Result<(), ReadError> {
         if self.rest.bytes().starts_with(b"\xef\xbb\xbf") {
             self.consume(3);
         }
@@ -116,14 +199,22 @@ impl Reader<'_, '_> {
         let first = cursor.peek();
         let at = cursor.at;
         match first {
+            // What looks like an event at the start of a further document is the rest of a damaged one.
+            Ok(b'{') if self.merger.documents() > 0 && boundary::first_event(self.rest.bytes(), 0) == Some(at) => {
+                self.events_begin();
+                self.events()?;
+            }
             Ok(b'{') => {
                 self.consume(at + 1);
                 self.open_object = true;
             }
             Ok(b'[') => {
                 self.consume(at + 1);
-                self.found_events = true;
+                self.events_begin();
                 self.events()?;
+                if self.ends_here() {
+                    return Ok(());
+                }
             }
             _ if self.leave_damage()? => self.events()?,
             _ => return Ok(()),
@@ -132,6 +223,11 @@ impl Reader<'_, '_> {
             self.events()?;
         }
         Ok(())
+    }
+
+    /// Whether the array of events that closed is followed by another document.
+    fn ends_here(&self) -> bool {
+        matches!(self.rest.bytes().trim_ascii_start().first(), Some(b'[' | b'{'))
     }
 
     /// Reads the next block of the content behind what is still unparsed.
@@ -159,10 +255,14 @@ impl Reader<'_, '_> {
                 Ok(Member::Fact) => self.consume(at),
                 Ok(Member::Events) => {
                     self.consume(at);
-                    self.found_events = true;
+                    self.events_begin();
                     return Ok(true);
                 }
-                Ok(Member::Close) => return Ok(false),
+                Ok(Member::Close) => {
+                    self.consume(at + 1);
+                    self.open_object = false;
+                    return Ok(false);
+                }
                 Err(Fault::End) if self.rest.bytes().len() < LONGEST => {
                     if !self.pull()? {
                         let blank = self.rest.bytes().iter().all(u8::is_ascii_whitespace);
@@ -372,6 +472,9 @@ impl Reader<'_, '_> {
     }
 }
 
+/// Documents at the begin of a file that are looked at for being the first once more: each look reads the file from its start.
+const MAX_COPIES: u32 = 8;
+
 /// What a member of the top-level object is.
 enum Member {
     Fact,
@@ -448,7 +551,8 @@ fn parse(bytes: &[u8], offset: u64, enough: usize) -> (Batch, End) {
 fn closes(bytes: &[u8], at: usize) -> bool {
     let mut cursor = Cursor::new(bytes, at);
     match cursor.peek() {
-        Err(_) | Ok(b'}') => true,
+        // Another document may follow.
+        Err(_) | Ok(b'}' | b'[' | b'{') => true,
         Ok(b',') => !matches!(cursor.separators(), Ok(b'{' | b'[')),
         Ok(_) => false,
     }

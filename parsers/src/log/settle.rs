@@ -42,6 +42,8 @@ pub struct Import<'a> {
     tallies: FxHashMap<String, Tally>,
     /// Stamp of the last line that had one: of the lines that follow without.
     last: Option<Ns>,
+    /// Samples of lines without a time before the first that has one: their place in that order is their time.
+    untimed: Ns,
     /// Whether stamps with and without a zone were met.
     clocks: (bool, bool),
     kept: bool,
@@ -56,7 +58,7 @@ impl<'a> Import<'a> {
     /// An import into `sink`.
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
         let (timed, runtime, tallies) = (Vec::new(), Vec::new(), FxHashMap::default());
-        Self { sink, timed, runtime, tallies, last: None, clocks: (false, false), kept: false }
+        Self { sink, timed, runtime, tallies, last: None, untimed: 0, clocks: (false, false), kept: false }
     }
 
     /// Whether no line said anything.
@@ -150,8 +152,18 @@ impl<'a> Import<'a> {
     /// What happened beside steps, at the line's time: it was written when it was over.
     fn event(&mut self, r: &Record) {
         let Some(end) = r.time.map(|stamp| stamp.ns).or(self.last) else {
-            let nothing = r.compile.is_none() && r.capture.is_none() && r.counters.is_empty();
+            let nothing = r.compile.is_none() && r.capture.is_none();
             self.stat("line_without_time", Severity::DataLoss, u64::from(!nothing), None);
+            if !r.counters.is_empty() {
+                self.stat(
+                    "sample_without_time",
+                    Severity::Notice,
+                    1,
+                    Some("samples keep their order and have no time"),
+                );
+                self.count(r.rank, self.untimed, &r.counters);
+                self.untimed += 1;
+            }
             return;
         };
         for (name, span) in [("log compile", r.compile), ("log graph capture", r.capture)] {

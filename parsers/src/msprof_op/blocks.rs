@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::{Conditions, KernelSummary, Metric, Severity, StringId, TraceSink};
+use model::{Conditions, KernelSummary, Metric, Ns, Severity, StringId, TraceSink};
 
 use super::{BLOCK, is_basic, name};
 use crate::{
@@ -19,6 +19,11 @@ use crate::{
 const TABLES: [&str; 5] = ["PipeUtilization", "ArithmeticUtilization", "Memory", "L2Cache", "ResourceConflictRatio"];
 /// Columns of the operator's row.
 const OPERATOR: [&str; 4] = ["op name", "task duration(us)", "block dim|block num", "pid"];
+
+/// What an operator is called whose name is not there.
+const UNNAMED: &str = "(operator without a name)";
+/// Columns of how long a core ran, µs.
+const TIMES: [&str; 3] = ["aic_time(us)", "aiv_time(us)", "aicore_time(us)"];
 
 /// Most columns of parts that are kept; a core has three parts and some hundred columns.
 const MOST: usize = 1 << 14;
@@ -110,6 +115,13 @@ impl Values {
         merged.flatten().collect()
     }
 
+    /// How long the part that took longest ran, ns, over the mean of its blocks.
+    fn longest(&self) -> Option<Ns> {
+        let times = self.0.iter().filter(|((_, column), _)| TIMES.contains(&column.as_str()));
+        let longest = times.map(|(_, value)| value.mean()).reduce(f64::max)?;
+        (longest.is_finite() && longest < 9e15).then_some((longest * 1e3) as Ns)
+    }
+
     /// Every column of every part, as `vector0.aiv_scalar_ratio`.
     fn counters(&self, sink: &mut dyn TraceSink) -> Vec<(StringId, f64)> {
         let named = self.0.iter().map(|((part, _), column)| {
@@ -120,14 +132,17 @@ impl Values {
     }
 }
 
-/// Reads the operator named in `basic` and what the other tables measured of it.
+/// Reads the operator named in `basic`, if there is such a table, and what the other tables measured of it.
 pub(super) fn read(
-    basic: &Path,
+    basic: Option<&Path>,
     tables: &[PathBuf],
     sink: &mut dyn TraceSink,
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
-    let mut operators = operators(basic, sink, progress)?;
+    let mut operators = match basic {
+        Some(basic) => operators(basic, sink, progress)?,
+        None => Vec::new(),
+    };
     let mut values = Values::default();
     let found = TABLES.iter().flat_map(|table| tables.iter().filter(move |path| name(path).starts_with(*table)));
     for path in found {
@@ -135,6 +150,14 @@ pub(super) fn read(
             Ok(found) => values.take(found),
             Err(error) => sink.stat("msprof-op.unreadable_file", Severity::DataLoss, 1, Some(&error.to_string())),
         }
+    }
+    if basic.is_none() {
+        let why = format!("{}.csv is not there, which names the operator: give the directory OPPROF_*", super::BASIC);
+        sink.stat("msprof-op.operator_without_name", Severity::Notice, 1, Some(&why));
+        let longest = values.longest();
+        let range = longest.map(|longest| (longest, longest));
+        let unnamed = KernelSummary::of(sink.intern(UNNAMED), Conditions::Isolated);
+        operators.push(KernelSummary { total: longest, range, ..unnamed });
     }
     match operators.as_mut_slice() {
         [only] => (only.metrics, only.counters) = (values.metrics(), values.counters(sink)),

@@ -1,7 +1,8 @@
 //! What ran on the devices: kernels, copies, fills, whole graphs, and the waits and event records on their queues.
 
 use model::{
-    Category, CopyDetail, Detail, KernelDetail, ProcessId, Severity, StringId, SyncKind, TrackId, TrackKey, TrackKind,
+    Category, CopyDetail, Detail, ImportStat, KernelDetail, ProcessId, Severity, StringId, SyncKind, TrackId, TrackKey,
+    TrackKind, slice::MANAGED,
 };
 use rustc_hash::FxHashMap;
 
@@ -242,6 +243,9 @@ pub(super) const COPY_LABELS: &str = "ENUM_CUDA_MEMCPY_OPER";
 /// Table of the labels of memory kinds.
 pub(super) const MEMORY_LABELS: &str = "ENUM_CUDA_MEM_KIND";
 
+/// `copyKind` of what the driver moves of managed memory by itself: no call asked for it. Source: `ENUM_CUDA_MEMCPY_OPER`.
+const UNIFIED: std::ops::RangeInclusive<i64> = 11..=13;
+
 /// `CUPTI_ACTIVITY_KIND_MEMCPY`.
 pub(super) fn copies(import: &mut Import<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
@@ -252,14 +256,36 @@ pub(super) fn copies(import: &mut Import<'_>, page: &Page) -> Kept {
             kept.incomplete += 1;
             continue;
         };
-        let track = import.queue(&Place { device, context, stream, global_pid }, true);
+        let migrates = kind.is_some_and(|kind| UNIFIED.contains(&kind));
+        // Migrations have the number of a stream on which the program may have put nothing.
+        let track = import.queue(&Place { device, context, stream, global_pid }, !migrates);
         let (name, direction) = import.copy_kind(kind);
+        if migrates {
+            let managed = Some(import.sink.intern(MANAGED));
+            let detail =
+                Detail::Copy(CopyDetail { direction, bytes, src: managed, dst: managed, ..CopyDetail::default() });
+            import.slice(&mut kept, track, (start, end), name, Category::DeviceOther, None, Some(&detail));
+            continue;
+        }
         let (src, dst) = (import.memory_kind(src), import.memory_kind(dst));
         let detail =
             Detail::Copy(CopyDetail { direction, src, dst, bytes, graph_node: graph_node.filter(|n| *n != 0) });
         import.slice(&mut kept, track, (start, end), name, Category::Memcpy, correlation, Some(&detail));
     }
     kept
+}
+
+/// Columns of [`faults`].
+pub(super) const FAULT: &[Column] = &[START, Int("numberOfPageFaults", &[])];
+
+/// `CUDA_UM_CPU_PAGE_FAULT_EVENTS`, a row per fault, and `CUDA_UM_GPU_PAGE_FAULT_EVENTS`, a row per group of faults.
+pub(super) fn faults(import: &mut Import<'_>, page: &Page) -> Kept {
+    let count = |row| page.int(1, row).and_then(|n| u64::try_from(n).ok()).unwrap_or(1);
+    let faults = (0..page.rows).map(count).fold(0, u64::saturating_add);
+    if faults > 0 {
+        import.sink.stat(ImportStat::PAGE_FAULTS, Severity::Info, faults, None);
+    }
+    Kept { rows: page.rows as u64, ..Kept::default() }
 }
 
 /// Columns of [`fills`].

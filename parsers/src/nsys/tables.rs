@@ -54,7 +54,14 @@ pub(super) const TABLES: &[Table] = &[
     table("DIAGNOSTIC_EVENT", facts::DIAGNOSTIC, "statistics", facts::diagnostics),
     table("CUPTI_ACTIVITY_KIND_RUNTIME", host::RUNTIME, "host_api", host::calls),
     table("CUPTI_ACTIVITY_KIND_KERNEL", device::KERNEL, "kernel", device::kernels),
-    table("CUPTI_ACTIVITY_KIND_MEMCPY", device::MEMCPY, "memcpy", device::copies),
+    table(
+        "CUPTI_ACTIVITY_KIND_MEMCPY",
+        device::MEMCPY,
+        "memcpy; device_other where managed memory migrates",
+        device::copies,
+    ),
+    table("CUDA_UM_CPU_PAGE_FAULT_EVENTS", device::FAULT, "statistics", device::faults),
+    table("CUDA_UM_GPU_PAGE_FAULT_EVENTS", device::FAULT, "statistics", device::faults),
     table("CUPTI_ACTIVITY_KIND_MEMSET", device::MEMSET, "memset", device::fills),
     table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", device::GRAPH, "graph_exec", device::graphs),
     // After the work, which says on which device a context lives more reliably.

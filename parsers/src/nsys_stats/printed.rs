@@ -1,17 +1,20 @@
 //! The tables that `nsys stats` prints unless it is asked for CSV: a title, the names of the columns, a line of dashes that says
-//! how wide each is, and the rows. Several tables follow each other; those of the device are kept.
+//! how wide each is, and the rows. Several tables follow each other; those of ranges are not kept.
 
 use std::path::Path;
 
 use model::{Conditions, KernelSummary, Ns, Severity, TraceSink};
 
-use super::{is_device, report};
-use crate::{Place, Progress, ReadError, lanes::Account, lines::Lines};
+use super::{is_device, is_ranges, report};
+use crate::{
+    Place, Progress, ReadError,
+    lanes::Account,
+    lines::Lines,
+    printed_table::{cell, dashes},
+};
 
 /// Longest line that is read whole: names of kernels have some KiB.
 const LINE: usize = 64 << 10;
-/// Most columns of a table; real ones have a dozen.
-const MAX_COLUMNS: usize = 64;
 
 /// A table under way: its columns' names with the characters from which to which each reaches.
 struct Columns {
@@ -19,27 +22,7 @@ struct Columns {
     spans: Vec<(usize, usize)>,
     exponent: i32,
     device: bool,
-}
-
-/// Whether a line is the dashes under the names of columns.
-fn dashes(line: &str) -> Option<Vec<(usize, usize)>> {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
-    for (at, character) in line.chars().enumerate() {
-        let room = spans.len() < MAX_COLUMNS;
-        match (character, spans.last_mut().filter(|(_, end)| *end == at)) {
-            ('-', Some((_, end))) => *end = at + 1,
-            ('-', None) if room => spans.push((at, at + 1)),
-            (' ', _) => {}
-            _ => return None,
-        }
-    }
-    (spans.len() > 2).then_some(spans)
-}
-
-/// What stands between two characters of a line; of the last column what the line has left.
-fn cell(line: &str, (from, to): (usize, usize), last: bool) -> String {
-    let width = if last { usize::MAX } else { to - from };
-    line.chars().skip(from).take(width).collect::<String>().trim().to_owned()
+    ranges: bool,
 }
 
 impl Columns {
@@ -49,8 +32,8 @@ impl Columns {
         let names: Vec<String> =
             spans.iter().enumerate().map(|(i, span)| cell(names, *span, i == last).to_ascii_lowercase()).collect();
         let (_, exponent) = report(&names)?;
-        let device = is_device(&names);
-        Some(Self { names, spans, exponent, device })
+        let (device, ranges) = (is_device(&names), is_ranges(&names));
+        Some(Self { names, spans, exponent, device, ranges })
     }
 
     fn get(&self, line: &str, wanted: &[&str]) -> Option<String> {
@@ -80,7 +63,8 @@ pub(super) fn matches(bytes: &[u8]) -> bool {
 pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>) -> Result<(), ReadError> {
     let mut lines = Lines::open(path, LINE)?;
     let (mut before, mut columns): (String, Option<Columns>) = (String::new(), None);
-    let (mut kernels, mut calls, mut tables) = (Account::default(), 0u64, 0u64);
+    let (mut kernels, mut calls) = (Account::default(), Account::default());
+    let (mut ranges, mut tables) = (0u64, 0u64);
     while let Some(line) = lines.next()? {
         let line = String::from_utf8_lossy(line).trim_end().to_owned();
         if let Some(found) = dashes(&line).and_then(|spans| Columns::of(&before, spans)) {
@@ -90,14 +74,16 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>
             // A table ends with an empty line.
             columns = None;
         } else if let Some(columns) = &columns {
-            if columns.device {
-                kernels.read += 1;
-                match summary(sink, columns, &line) {
-                    Some(time) => kernels.keep(0, time),
-                    None => kernels.incomplete += 1,
-                }
+            if columns.ranges {
+                ranges += 1;
             } else {
-                calls += 1;
+                let of = if columns.device { Conditions::Run } else { Conditions::Host };
+                let account = if columns.device { &mut kernels } else { &mut calls };
+                account.read += 1;
+                match summary(sink, of, columns, &line) {
+                    Some(time) => account.keep(0, time),
+                    None => account.incomplete += 1,
+                }
             }
         }
         before = line;
@@ -112,9 +98,14 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>
             next: "print it again with 'nsys stats --format csv REPORT'".to_owned(),
         });
     }
-    kernels.tell(sink, super::FORMAT.id, "kernels", "sums of kernels, copies and fills");
-    if calls > 0 {
-        sink.ledger("calls", calls, 0, 0, "not kept: sums of host calls");
+    if kernels.read > 0 || calls.read + ranges == 0 {
+        kernels.tell(sink, super::FORMAT.id, "kernels", "sums of kernels, copies and fills");
+    }
+    if calls.read > 0 {
+        calls.tell(sink, super::FORMAT.id, "calls", "sums of host calls");
+    }
+    if ranges > 0 {
+        sink.ledger("ranges", ranges, 0, 0, super::OF_RANGES);
     }
     if let Some(why) = lines.damage() {
         sink.stat("nsys-stats.damaged_file", Severity::DataLoss, 1, Some(why));
@@ -123,12 +114,12 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>
 }
 
 /// Adds the summary of a row; its total time.
-fn summary(sink: &mut dyn TraceSink, columns: &Columns, line: &str) -> Option<Ns> {
+fn summary(sink: &mut dyn TraceSink, of: Conditions, columns: &Columns, line: &str) -> Option<Ns> {
     let total = columns.time(line, &["total time"]).filter(|total| *total >= 0)?;
-    let count = columns.get(line, &["instances", "operations", "count"])?.replace(',', "").parse().ok()?;
+    let count = columns.get(line, &["instances", "operations", "count", "num calls"])?.replace(',', "").parse().ok()?;
     let range = columns.time(line, &["min"]).zip(columns.time(line, &["max"]));
     let name = columns.get(line, &["name", "operation"])?;
-    let known = KernelSummary::of(sink.intern(&name), Conditions::Run);
+    let known = KernelSummary::of(sink.intern(&name), of);
     sink.summary(KernelSummary { count, total: Some(total), range, ..known });
     Some(total)
 }

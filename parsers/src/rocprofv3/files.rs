@@ -28,9 +28,14 @@ const ENDINGS: &[&str] = &[
     "scratch_memory_stats",
     "scratch_memory_trace",
 ];
-/// The tables that rocprof-compute (formerly omniperf) leaves in one directory; the first holds what ran.
+/// The tables that rocprof-compute (formerly omniperf) leaves in one directory; those that hold what ran come first.
 const COMPUTE: &[&str] =
-    &["pmc_perf.csv", "pmc_dispatch_info.csv", "pmc_kernel_top.csv", "roofline.csv", "sysinfo.csv"];
+    &["pmc_perf.csv", "timestamps.csv", "pmc_dispatch_info.csv", "pmc_kernel_top.csv", "roofline.csv", "sysinfo.csv"];
+/// How many of [`COMPUTE`] hold what ran.
+const RAN: usize = 2;
+/// What further tables of the same kernels begin with, one for each set of counters. Source: `omniperf_soc` of omniperf 1 and 2,
+/// `soc_base.py` of rocprof-compute 3.
+const PASSES: [&str; 3] = ["SQ_", "pmc_perf_", "results_pmc_perf_"];
 /// Most files that are one capture; a machine runs some ten processes, each with a dozen files.
 const MAX_FILES: usize = 4096;
 
@@ -69,12 +74,24 @@ pub(super) fn of_capture(path: &Path) -> Vec<File> {
 
 /// The tables of rocprof-compute beside a table of it, if what ran is among them.
 fn of_compute(path: &Path) -> Option<Vec<File>> {
-    let (name, first) = (path.file_name()?.to_str()?, COMPUTE.first()?);
-    if !COMPUTE.contains(&name) || !path.with_file_name(first).is_file() {
+    let name = path.file_name()?.to_str()?;
+    let ran = || COMPUTE.iter().take(RAN).any(|first| path.with_file_name(first).is_file());
+    if !(COMPUTE.contains(&name) || is_pass(name)) || !ran() {
         return None;
     }
-    let there = COMPUTE.iter().map(|name| path.with_file_name(name)).filter(|path| path.is_file());
-    Some(there.map(|path| File { prefix: String::new(), path }).collect())
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside =
+        directory.read_dir().into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut passes: Vec<PathBuf> =
+        beside.filter(|name| is_pass(name)).map(|name| path.with_file_name(name)).take(MAX_FILES).collect();
+    passes.sort();
+    let tables = COMPUTE.iter().map(|name| path.with_file_name(name)).chain(passes);
+    Some(tables.filter(|path| path.is_file()).map(|path| File { prefix: String::new(), path }).collect())
+}
+
+/// Whether a file is a table of one set of counters.
+fn is_pass(name: &str) -> bool {
+    name.ends_with(".csv") && PASSES.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether a prefix is a process id, as rocprofv3 names files unless told otherwise.
@@ -110,6 +127,11 @@ mod tests {
             assert_eq!(names(directory.path(), of), ["pmc_perf.csv", "roofline.csv", "sysinfo.csv"]);
         }
         assert_eq!(names(directory.path(), "other.csv"), ["other.csv"]);
+        // omniperf 1 and 2 leave a table for each set of counters too, which were captures of their own.
+        write("timestamps.csv");
+        write("SQ_LEVEL_WAVES.csv");
+        let all = ["pmc_perf.csv", "timestamps.csv", "roofline.csv", "sysinfo.csv", "SQ_LEVEL_WAVES.csv"];
+        assert_eq!(names(directory.path(), "SQ_LEVEL_WAVES.csv"), all);
     }
 
     #[test]

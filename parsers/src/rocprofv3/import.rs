@@ -60,6 +60,8 @@ pub(super) struct Import<'a> {
     copies: u64,
     /// Of each device of a roofline: GB/s of the memory, and Gflop/s of products of the types in [`TYPES`].
     pub ceilings: Vec<[Option<f64>; 1 + TYPES.len()]>,
+    /// Whether the kernels of the table that is read were already taken from another one of the same runs.
+    pub again: bool,
     /// Kernels that ran one after the other, with the mean times of several runs.
     pub alone: u64,
     /// First and last number of the kernels of each process, and how many rows have one. The runtime numbers the dispatches
@@ -84,6 +86,7 @@ impl<'a> Import<'a> {
             copy_calls: 0,
             copies: 0,
             ceilings: Vec::new(),
+            again: false,
             alone: 0,
             numbered: FxHashMap::default(),
             dispatched: FxHashSet::default(),
@@ -178,6 +181,12 @@ impl<'a> Import<'a> {
         let name = self.sink.intern(hip::kernel_name(name));
         self.slice(track, times, name, Category::Kernel, correlation, Some(&Detail::Kernel(detail)));
         (name, grid, block)
+    }
+
+    /// Name and shape of a kernel whose execution is already there.
+    pub fn shaped(&mut self, name: &str, (items, block): ([Option<i64>; 3], [Option<i64>; 3])) -> hip::counters::Key {
+        let (items, block) = (hip::sides(items), hip::sides(block));
+        (self.sink.intern(hip::kernel_name(name)), hip::blocks(items, block), block)
     }
 
     /// Notes the number of a dispatch, and when it started; `false` where its row stood before.
@@ -383,6 +392,8 @@ fn take(
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut account = Account::default();
     import.means = kind.wide.then(|| Means::new(Columns::of(table)));
+    import.again = kind.wide && import.alone > 0;
+    let becomes = if import.again { "counters of the same kernels" } else { kind.becomes };
     table.select(kind.columns);
     while let Some(row) = table.next(progress)? {
         account.read += 1;
@@ -396,7 +407,7 @@ fn take(
     if let Some(means) = import.means.take() {
         means.tell(&mut *import.sink, "rocprofv3", &format!("{name}: counters"));
     }
-    account.tell(&mut *import.sink, "rocprofv3", &name, kind.becomes);
+    account.tell(&mut *import.sink, "rocprofv3", &name, becomes);
     table.tell_damage(&mut *import.sink, "rocprofv3");
     Ok(())
 }

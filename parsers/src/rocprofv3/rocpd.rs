@@ -41,7 +41,13 @@ fn matches(head: &Head<'_>) -> Match {
 
 /// What the names of tables end with, which is the id of a capture each.
 fn captures(database: &Database) -> BTreeSet<String> {
-    database.tables.keys().filter_map(|name| Some(name.strip_prefix("rocpd_string")?.to_owned())).collect()
+    database.tables.iter().filter_map(|table| Some(after(&table.name, "rocpd_string")?.to_owned())).collect()
+}
+
+/// What follows the beginning of a name, in whatever case.
+fn after<'n>(name: &'n str, start: &str) -> Option<&'n str> {
+    let (head, rest) = name.split_at_checked(start.len())?;
+    head.eq_ignore_ascii_case(start).then_some(rest)
 }
 
 fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
@@ -65,12 +71,8 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     for id in &captures {
         capture(&database, id, &mut import, options.progress);
     }
-    let is_read = |name: &str| {
-        captures
-            .iter()
-            .any(|id| name.strip_suffix(id.as_str()).is_some_and(|base| TABLES.iter().any(|t| t.name == base)))
-    };
-    for (name, rows) in database.count(|table| table.name.starts_with("rocpd_") && !is_read(&table.name)) {
+    let is_read = |name: &str| captures.iter().any(|id| TABLES.iter().any(|t| after(name, t.name) == Some(id)));
+    for (name, rows) in database.count(|table| after(&table.name, "rocpd_").is_some() && !is_read(&table.name)) {
         match rows {
             Some(rows) => import.sink.ledger(&name, rows, 0, 0, "not read: no event that another table lacks"),
             None => import.sink.stat("rocprofv3.unreadable_table", Severity::DataLoss, 1, Some(&name)),

@@ -154,16 +154,20 @@ fn repeated(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
     let [gpu, correlation, items, block] = row.ints(2);
     let total = |n: Option<i64>| [n, n.map(|_| 1), n.map(|_| 1)];
     let device = gpu.and_then(|gpu| import.agents.device(&format!("GPU {gpu}")));
-    let kernel = import.kernel(times, None, (device, None, None), correlation, (total(items), total(block)), &name);
+    let shape = (total(items), total(block));
+    let kernel = match import.again {
+        true => import.shaped(&name, shape),
+        false => import.kernel(times, None, (device, None, None), correlation, shape, &name),
+    };
     if let Some(means) = &mut import.means {
         means.add(kernel, times.1.saturating_sub(times.0).max(0), row);
     }
-    import.alone += 1;
+    import.alone += u64::from(!import.again);
     Some(times)
 }
 
 /// Columns of [`system`].
-const SYSTEM: &[&str] = &["cu_per_gpu", "gpu_model", "gpu_arch", "rocm_version"];
+const SYSTEM: &[&str] = &["cu_per_gpu", "gpu_model", "gpu_arch", "rocm_version", "hbm_bw"];
 /// Most GPUs of a machine.
 const MAX_GPUS: i64 = 64;
 
@@ -178,6 +182,11 @@ fn system(import: &mut Import<'_>, row: Row<'_>) -> Option<(Ns, Ns)> {
         let cores = cores.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
         let known = Agent { gpu: true, name: Some(name.clone()), cores, ..Agent::default() };
         import.agents.add(Agent { of_kind: Some(of_kind), ..known });
+    }
+    // What the tool computes of clock and bus width, GB/s.
+    if let Some(rate) = row.number(4).filter(|rate| *rate > 0.0) {
+        let rate = format!("{:.0}", rate * 1e9);
+        import.sink.manifest("hardware.memory_bandwidth", &rate, model::Provenance::Observed);
     }
     if let Some(version) = row.text(3) {
         import.sink.manifest("software.rocm", &version, model::Provenance::Observed);

@@ -7,14 +7,13 @@ use std::{
 };
 
 use model::{Severity, TraceSink};
-use rustc_hash::FxHashMap;
 use sqlx::SqliteConnection;
 use tokio::runtime::Runtime;
 
 use super::{
     page::Column,
     scan::{self, Item, Job},
-    source::{self, TableInfo},
+    source::{self, TableInfo, Tables},
 };
 use crate::{Progress, ReadError};
 
@@ -23,8 +22,8 @@ pub(crate) struct Database {
     path: PathBuf,
     /// Size of the file.
     pub bytes: u64,
-    /// Its real tables by name.
-    pub tables: FxHashMap<String, TableInfo>,
+    /// Its real tables.
+    pub tables: Tables,
     /// Names of views and virtual tables.
     made_up: Vec<String>,
     /// Tables that could not be probed.
@@ -58,7 +57,7 @@ impl Database {
     /// Rows of the tables that `chosen` says, in the order of their names; `None` where they cannot be counted.
     pub fn count(&mut self, chosen: impl Fn(&TableInfo) -> bool) -> Vec<(String, Option<u64>)> {
         let mut names: Vec<String> =
-            self.tables.values().filter(|table| chosen(table)).map(|table| table.name.clone()).collect();
+            self.tables.iter().filter(|table| chosen(table)).map(|table| table.name.clone()).collect();
         names.sort_unstable();
         let mut handle = self.runtime.block_on(self.connection.lock_handle()).ok();
         let count = |name: String| {
@@ -103,7 +102,7 @@ impl Database {
         let mut plan = Plan { path: self.path.clone(), jobs: Vec::new(), tables: Vec::new() };
         for (table, name, columns) in wanted {
             let Some(info) = self.tables.get(&name) else {
-                if self.made_up.contains(&name) {
+                if self.made_up.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
                     let example = format!("{name} is a view; make a table of it and read that");
                     sink.stat(&format!("{format}.view_not_read"), Severity::DataLoss, 1, Some(&example));
                 }

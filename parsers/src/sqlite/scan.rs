@@ -79,8 +79,9 @@ impl Job {
         let ((first, last), rowid) = (table.rows?, table.rowid?);
         let mut asked = vec![rowid.to_owned()];
         let mut place = |name: &str| {
-            let known = table.columns.iter().any(|column| column.eq_ignore_ascii_case(name));
-            known.then(|| asked.push(quote(name))).map(|()| asked.len() - 1)
+            let column = table.column(name)?;
+            asked.push(quote(column));
+            Some(asked.len() - 1)
         };
         let mut origin = |column: &Column| match column {
             Column::Int(name, others) | Column::Decimal(name, others) => {

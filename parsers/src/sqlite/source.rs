@@ -35,6 +35,44 @@ pub(crate) struct TableInfo {
     pub rowid: Option<&'static str>,
 }
 
+impl TableInfo {
+    /// The column that `name` means, as the table spells it. SQLite compares names without case; profilers of one family
+    /// write `dev-id`, `dev_id` and `devId` for the same column.
+    pub fn column(&self, name: &str) -> Option<&str> {
+        let letters = |name: &str| {
+            name.bytes().filter(|b| !matches!(b, b'-' | b'_')).map(|b| b.to_ascii_lowercase()).collect::<Vec<_>>()
+        };
+        let exact = self.columns.iter().find(|column| column.eq_ignore_ascii_case(name));
+        exact
+            .or_else(|| {
+                let wanted = letters(name);
+                self.columns.iter().find(|column| !wanted.is_empty() && letters(column) == wanted)
+            })
+            .map(String::as_str)
+    }
+}
+
+/// The real tables of a database. As in SQLite, upper and lower case are the same name.
+#[derive(Debug, Default)]
+pub(crate) struct Tables(FxHashMap<String, TableInfo>);
+
+impl Tables {
+    /// The table with this name.
+    pub fn get(&self, name: &str) -> Option<&TableInfo> {
+        self.0.get(&name.to_ascii_lowercase())
+    }
+
+    /// Whether there is a table with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// All tables, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &TableInfo> {
+        self.0.values()
+    }
+}
+
 /// Opens the file without ever changing it or its directory.
 ///
 /// `writable_schema` lets SQLite read a file that is shorter than its header says or whose schema has a damaged entry;
@@ -69,18 +107,15 @@ fn texts(db: &mut LockedSqliteHandle<'_>, sql: &str, column: usize, most: usize)
 }
 
 /// The real tables by name, views and virtual tables left out. The second value names what could not be probed.
-pub(crate) fn tables(
-    db: &mut LockedSqliteHandle<'_>,
-    file_bytes: u64,
-) -> Result<(FxHashMap<String, TableInfo>, Vec<String>), String> {
+pub(crate) fn tables(db: &mut LockedSqliteHandle<'_>, file_bytes: u64) -> Result<(Tables, Vec<String>), String> {
     let sql = format!(
         "SELECT CAST(substr(name, 1, 200) AS TEXT) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 LIMIT {MAX_TABLES}"
     );
-    let (mut tables, mut failed) = (FxHashMap::default(), Vec::new());
+    let (mut tables, mut failed) = (Tables::default(), Vec::new());
     for name in texts(db, &sql, 0, usize::MAX)? {
         match probe(db, &name, file_bytes) {
             Ok(table) => {
-                tables.insert(name, table);
+                tables.0.insert(name.to_ascii_lowercase(), table);
             }
             Err(_) => failed.push(name),
         }

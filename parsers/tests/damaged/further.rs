@@ -48,6 +48,30 @@ pub fn all() -> Vec<Input> {
             insert into HIP values {calls}; insert into OPS values {work};"#
         ),
     );
+    let calls = values(|i| format!("(1{i:02}000,1{i:02}010,70,71,1,{i},2)"));
+    let work = values(|i| format!("(1{i:02}050,1{i:02}090,2,1,2,70,{i},6)"));
+    let hygon = database(
+        "hipprof-db",
+        "hip-prof.db",
+        &format!(
+            r#"create table HIP("BeginNs" integer, "EndNs" integer, "pid" integer, "tid" integer, "Name" integer, "Index" integer, "__section" integer);
+            create table OPS("BeginNs" integer, "EndNs" integer, "dev_id" integer, "queue_id" integer, "Name" integer, "pid" integer, "Index" integer, "__section" integer);
+            create table STRINGS(id integer primary key, string text);
+            insert into STRINGS values (1,'hipLaunchKernel'),(2,'gemm.kd');
+            insert into HIP values {calls}; insert into OPS values {work};"#
+        ),
+    );
+    let table = text(
+        "torch-table",
+        "table.txt",
+        "-----------------------  ------------  ------------  ------------  ------------  ------------\n                   Name    Self CPU %      Self CPU     CPU total     Self CUDA    # of Calls\n-----------------------  ------------  ------------  ------------  ------------  ------------\n",
+        |i| {
+            format!(
+                "             aten::mm{i:02}         1.91%     1{i:02}.655ms     960.840ms       15.234s         236{i:02}\n"
+            )
+        },
+        "",
+    );
     let name = |table: u8, text: &[u8]| {
         field(table, &[&[8, 1][..], &field(2, &[&[8, 1][..], &field(2, text)].concat())].concat())
     };
@@ -113,6 +137,8 @@ pub fn all() -> Vec<Input> {
         drawn,
         timeline,
         first,
+        hygon,
+        table,
         xplane,
         text("otlp", "traces.jsonl", "", span, ""),
         text("mcprofiler", "report.txt", "Sub-module: Summary\n", kernel, ""),

@@ -1,6 +1,6 @@
 //! Kernels of which the capture holds sums or measurements and no times.
 
-use model::Metric;
+use model::{Conditions, Metric};
 
 use super::Page;
 use crate::{
@@ -32,7 +32,12 @@ pub(super) fn write(page: &mut Page<'_>) {
         "这些数字说明内核耗时，但不说明何时执行。内核可能重叠，设备在其间也可能等待，因此它们之和或占比都不能说明墙钟时间（CP-07）。",
     )));
     operators(page, &summaries.operators, summaries.total());
-    sums(page, &summaries.run, summaries.total());
+    let title = Text::new("Sums over the run", "运行期间的总和");
+    sums(page, (title, Text::new("kernel", "内核")), &summaries.run, summaries.total());
+    for (of, rows) in &summaries.further {
+        let total = rows.iter().try_fold(0i64, |all, row| Some(all.saturating_add(row.total?)));
+        sums(page, words(*of), rows, total);
+    }
     measurements(page, &summaries.isolated);
     rate(page, summaries.joined);
 }
@@ -79,21 +84,36 @@ fn operators(page: &mut Page<'_>, rows: &[OperatorSum], total: Option<i64>) {
     }
 }
 
-fn sums(page: &mut Page<'_>, rows: &[Summary], total: Option<i64>) {
+/// Title and name of a row of sums of what is no kernel.
+fn words(of: Conditions) -> (Text, Text) {
+    match of {
+        Conditions::Operators => (
+            Text::new("Sums of operators, by the device's work that they launched", "按算子下发的设备工作的总和"),
+            Text::new("operator", "算子"),
+        ),
+        Conditions::Host => (Text::new("Sums of the host's calls", "主机调用的总和"), Text::new("call", "调用")),
+        _ => (Text::new("Sums by class of record", "按记录类别的总和"), Text::new("class", "类别")),
+    }
+}
+
+fn sums(page: &mut Page<'_>, (title, of): (Text, Text), rows: &[Summary], total: Option<i64>) {
     let mut table = Table::new([
-        (page.get(Text::new("kernel", "内核")), Align::Left),
+        (page.get(of), Align::Left),
         (page.get(Text::new("count", "次数")), Align::Right),
         (page.get(Text::new("sum", "总和")), Align::Right),
         (page.get(Text::new("share of all sums", "占总和")), Align::Right),
+        (page.get(Text::new("mean", "平均")), Align::Right),
+        (page.get(Text::new("longest", "最长")), Align::Right),
     ]);
     let names: Vec<&str> = rows.iter().map(|row| row.kernel.as_str()).collect();
     for (row, name) in rows.iter().zip(kernel_name::short_all(&names)).take(TOP) {
         let share = row.total.zip(total).map_or_else(String::new, |(part, all)| units::share_of(part, all));
-        let sum = row.total.map_or_else(String::new, units::exact_ns);
-        table.row(cells![Inlines::name(&name), row.count.to_string(), sum, share]);
+        let [sum, mean, longest] =
+            [row.total, row.mean(), row.longest].map(|ns| ns.map_or_else(String::new, units::exact_ns));
+        table.row(cells![Inlines::name(&name), row.count.to_string(), sum, share, mean, longest]);
     }
     if !table.is_empty() {
-        page.table(page.get(Text::new("Sums over the run", "运行期间的总和")), table);
+        page.table(page.get(title), table);
     }
 }
 

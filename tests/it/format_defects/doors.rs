@@ -66,7 +66,10 @@ fn d16_what_is_refused_says_what_to_give_instead() {
     for (path, next) in [
         ("msprof/op-meantime-baseline-cross-chip", "give the directory of the profiler"),
         ("cluster-analysis/communication-group", "give the directory of the profiler"),
-        ("mindspore/mindinsight-run2-alexnet-910", "record again with the profiler of MindSpore 2"),
+        (
+            "mindspore/mindinsight-run2-alexnet-910/normal_run/profiler/ascend_timeline_display_1.json",
+            "record again with the profiler of MindSpore 2",
+        ),
         ("ascend-misc/aclgraph-debug", "give the profile of a run"),
     ] {
         let error = common::refused(&corpus().join(path)).to_string();

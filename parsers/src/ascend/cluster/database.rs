@@ -111,9 +111,8 @@ fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
 
 /// Whether the SQLite file has any of the tables.
 pub(super) fn is_known(path: &Path) -> bool {
-    let has = |database: Database| {
-        SOURCES.iter().flat_map(|source| source.names).any(|table| database.tables.contains_key(*table))
-    };
+    let has =
+        |database: Database| SOURCES.iter().flat_map(|source| source.names).any(|table| database.tables.has(table));
     Database::open(path, malformed).is_ok_and(has)
 }
 
@@ -128,7 +127,7 @@ pub(super) fn read(
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
-    let table = |source: &Source| source.names.iter().find(|name| database.tables.contains_key(**name));
+    let table = |source: &Source| source.names.iter().find(|name| database.tables.has(name));
     let wanted: Vec<_> = SOURCES.iter().filter_map(|s| Some((s, (*table(s)?).to_owned(), s.columns))).collect();
     let read: Vec<String> = wanted.iter().map(|(_, name, _)| name.clone()).collect();
     database.plan(wanted, "ascend-cluster", sink).read(progress, |source, item| match item {
@@ -151,7 +150,7 @@ pub(super) fn read(
         }
     });
     database.warn("ascend-cluster", sink);
-    for (name, rows) in database.count(|table| !read.contains(&table.name)) {
+    for (name, rows) in database.count(|table| !read.iter().any(|name| name.eq_ignore_ascii_case(&table.name))) {
         match rows {
             Some(rows) => sink.ledger(&name, rows, 0, 0, "not read: other results of the analysis"),
             None => sink.stat("ascend-cluster.unreadable_table", Severity::DataLoss, 1, Some(&name)),

@@ -1,5 +1,5 @@
 //! `cluster_step_trace_time.csv`: a row for each step of each rank, and one for each stage of the pipeline with the largest
-//! part of any of its ranks.
+//! part of any of its ranks. `step_trace_time.csv`, of one rank: a row for each step.
 
 use std::path::Path;
 
@@ -14,6 +14,9 @@ use crate::{
 
 /// Columns that only this table has together.
 const MARKS: [&str; 5] = ["step", "type", "index", "computing", "free"];
+
+/// Columns that the table of one rank has together.
+const OF_ONE: [&str; 4] = ["step", "computing", "communication(not overlapped)", "free"];
 
 /// Parts of a step, by the column of the table and that of the database. Both are µs; the parts are defined in torch_npu's
 /// documentation of `step_trace_time.csv`.
@@ -37,7 +40,7 @@ pub(super) const OF_STAGES: &str = "not kept: the largest part of any rank of th
 
 /// Whether these are the columns of such a table.
 pub(super) fn is_header(header: &[String]) -> bool {
-    csv_table::has_all(header, &MARKS)
+    csv_table::has_all(header, &MARKS) || csv_table::has_all(header, &OF_ONE)
 }
 
 /// Reads the table.
@@ -51,7 +54,9 @@ pub(super) fn read(
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
     let mut table = Table::open_lines(path, is_header)?;
-    let columns: Vec<&str> = ["step", "type", "index"].into_iter().chain(PARTS.map(|(_, column, _)| column)).collect();
+    let columns: Vec<&str> =
+        ["step", "type", "index|device_id"].into_iter().chain(PARTS.map(|(_, column, _)| column)).collect();
+    let of_one = !csv_table::has_all(table.header(), &MARKS);
     table.select(&columns);
     let (mut ranks, mut stages) = (Account::default(), 0);
     while let Some(row) = table.next(progress)? {
@@ -62,7 +67,7 @@ pub(super) fn read(
             }
             _ => {
                 ranks.read += 1;
-                match take(gathered, row) {
+                match take(gathered, row, of_one) {
                     Some(time) => ranks.keep(0, time),
                     None => ranks.incomplete += 1,
                 }
@@ -79,9 +84,10 @@ pub(super) fn read(
 }
 
 /// Takes the row of a rank; the time of its step.
-fn take(gathered: &mut Gathered, row: Row<'_>) -> Option<Ns> {
-    row.text(1).filter(|kind| *kind == "rank")?;
-    let rank = u32::try_from(row.int(2)?).ok()?;
+fn take(gathered: &mut Gathered, row: Row<'_>, of_one: bool) -> Option<Ns> {
+    // Older versions name no device.
+    let rank = row.int(2).or(of_one.then_some(0))?;
+    let rank = u32::try_from(rank).ok().filter(|_| of_one || row.text(1).as_deref() == Some("rank"))?;
     let parts = (3..).zip(PARTS).filter_map(|(cell, (part, ..))| Some((part, row.decimal(cell, 3)?)));
     let parts: Vec<(StepPart, Ns)> = parts.filter(|(_, ns)| *ns >= 0).collect();
     // Steps that the program did not mark have no name.

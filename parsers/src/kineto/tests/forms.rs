@@ -101,3 +101,43 @@ fn where_no_work_is_known_the_unknown_is_counted() {
     let t = trace(r#"{"ph":"X","name":"a","pid":0,"tid":1,"ts":1,"dur":1},{"ph":"b","name":"x","id":4,"ts":2}"#, "");
     assert_eq!(t.stat("kineto.events_of_unknown_kind"), 2);
 }
+
+/// What followed the first document was dropped without a word.
+#[test]
+fn documents_that_follow_each_other_are_all_read_and_anything_else_is_counted() {
+    let kernel = |ts: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": {ts}, "dur": 1, "args": {{"correlation": 1}}}},
+            {{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": {}, "dur": 1, "args": {{"device": 0, "stream": 7, "correlation": 1}}}}"#,
+            ts + 5
+        )
+    };
+    let document = |rank: u32, ts: u32| {
+        format!(r#"{{"distributedInfo": {{"rank": {rank}, "world_size": 2}}, "traceEvents": [{}]}}"#, kernel(ts))
+    };
+    let linked = |t: &model::Trace| {
+        t.lanes.iter().flat_map(|lane| (0..lane.len()).filter_map(|i| lane.link(i))).collect::<Vec<_>>()
+    };
+    // Two runs of the profiler in one process, whose correlation ids begin anew.
+    let t = super::read(&format!("{}\n{}\n", document(0, 10), document(0, 100)));
+    assert_eq!((t.slice_count(), t.processes.len(), linked(&t).len()), (4, 1, 2));
+    let calls: std::collections::BTreeSet<_> = linked(&t).into_iter().collect();
+    assert_eq!(calls.len(), 2, "each kernel has the launch of its own document");
+    assert!(t.stats.is_empty(), "{:?}", t.stats);
+    // Two ranks.
+    let t = super::read(&format!("{}{}", document(0, 10), document(1, 10)));
+    assert_eq!(t.processes.iter().map(|p| p.rank).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    assert_eq!((t.slice_count(), linked(&t).len()), (4, 2));
+    // Arrays.
+    let t = super::read(&format!("[{}]\n[{}]", kernel(10), kernel(100)));
+    assert_eq!((t.slice_count(), t.stats.len()), (4, 0), "{:?}", t.stats);
+    // The same document twice is one.
+    let t = super::read(&format!("{0}\n{0}", document(0, 10)));
+    assert_eq!((t.slice_count(), t.stat("kineto.document_again")), (2, 1), "{:?}", t.stats);
+    let t = super::read(&format!("{}\nand more", document(0, 10)));
+    let [stat] = t.stats.as_slice() else { panic!("{:?}", t.stats) };
+    assert_eq!(
+        (stat.name.as_str(), stat.example.as_deref().map(|e| e.starts_with("8 bytes"))),
+        ("kineto.bytes_after_the_end", Some(true))
+    );
+}

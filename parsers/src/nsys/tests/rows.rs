@@ -308,3 +308,43 @@ fn secrets_of_the_environment_and_the_output_appear_nowhere() {
     assert!(trace.strings.iter().all(|(_, text)| !text.contains(secret)));
     assert!(!format!("{:?} {:?} {:?}", trace.manifest, trace.stats, trace.ledger).contains(secret));
 }
+
+/// What the driver moves of managed memory was a copy of the program's, in a stream of the program's.
+#[test]
+fn migrations_of_managed_memory_are_no_copies_and_page_faults_are_counted() {
+    let trace = Export::new(&format!(
+        "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, streamId, correlationId, globalPid, bytes,
+            copyKind, srcKind, dstKind, graphNodeId);
+         INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (1, 4, 0, 1, 7, 1, {PID}, 64, 1, 0, 2, NULL),
+            (5, 9, 0, 1, 7, 0, {PID}, 4096, 11, 4, 4, NULL);
+         CREATE TABLE CUDA_UM_GPU_PAGE_FAULT_EVENTS (start, globalPid, deviceId, address, numberOfPageFaults);
+         INSERT INTO CUDA_UM_GPU_PAGE_FAULT_EVENTS VALUES (5, {PID}, 0, 1, 12);
+         CREATE TABLE CUDA_UM_CPU_PAGE_FAULT_EVENTS (start, globalPid, address, CpuInstruction);
+         INSERT INTO CUDA_UM_CPU_PAGE_FAULT_EVENTS VALUES (5, {PID}, 1, 1);"
+    ))
+    .read();
+    let work = rows(&trace, TrackKind::DeviceQueue);
+    assert_eq!(work, expected(&[("[CUDA memcpy Host-to-Device]", 1, 3, Category::Memcpy)]));
+    let moved = "[CUDA memcpy Unified Host-to-Device]";
+    assert_eq!(rows(&trace, TrackKind::DeviceSync), expected(&[(moved, 5, 4, Category::DeviceOther)]));
+    let Some(Detail::Copy(copy)) = detail(&trace, moved) else { panic!() };
+    assert_eq!((copy.bytes, trace.stat(model::ImportStat::PAGE_FAULTS)), (Some(4096), 13));
+}
+
+/// Some tools that trim databases write all names in lower case; every table was missing then.
+#[test]
+fn names_of_tables_and_columns_are_compared_without_case() {
+    let sql = format!(
+        "{}{KERNEL} INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 30, 0, 1, 7, 1, {PID}, 1, 1, 1,1,1,1,1,1, NULL);",
+        strings(&["gemm"])
+    );
+    for sql in [
+        sql.replace("CUPTI_ACTIVITY_KIND_KERNEL", "cupti_activity_kind_kernel").replace("StringIds", "stringids"),
+        sql.to_uppercase(),
+    ] {
+        let trace = Export::new(&sql).read();
+        let kernels = rows(&trace, TrackKind::DeviceQueue);
+        assert_eq!(kernels.len(), 1, "{sql}");
+        assert!(trace.ledger.iter().all(|row| !row.note.starts_with("not read")), "{:?}", trace.ledger);
+    }
+}

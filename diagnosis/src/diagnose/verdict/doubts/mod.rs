@@ -8,6 +8,7 @@ mod copies;
 mod demand;
 mod efficiency;
 mod first_uses;
+mod managed;
 mod outside;
 mod pause;
 mod speculation;
@@ -46,6 +47,7 @@ const REGISTRY: &[Doubt] = &[
     around::ask,
     demand::ask,
     pause::ask,
+    managed::ask,
     efficiency::ask,
     below::ask,
     transfers::ask,

@@ -7,32 +7,57 @@ use crate::i18n::{Message, Text, Value};
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "No device operation was recorded: the capture is of the host alone. Of the {all} that its {kind} cover, most is in {name} itself: {own} ({share}). What a device did meanwhile, it does not say.",
-    "没有记录到任何设备算子：该采集只有主机侧。其{kind}共覆盖 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）。设备在此期间做了什么无从得知。",
+    "No device operation was recorded: the capture is of the host alone.{largest} What a device did meanwhile, it does not say.",
+    "没有记录到任何设备算子：该采集只有主机侧。{largest}设备在此期间做了什么无从得知。",
 );
+/// Where the host's time is.
+const LARGEST: Text = Text::new(
+    " Of the {all} that its {kind} cover, most is in {name} itself: {own} ({share}){next}.",
+    "其{kind}共覆盖 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）{next}。",
+);
+/// What comes after the first.
+const NEXT: Text = Text::new("{before}, then {name} {own} ({share})", "{before}，其次 {name} {own}（{share}）");
+/// Names beside the first.
+const FURTHER: usize = 2;
 
 /// What is counted, the first that is there: records of one kind hold each other, so that each has a time of its own.
-const KINDS: [(Category, Text); 2] = [
+const KINDS: [(Category, Text); 3] = [
     (Category::FrameworkOp, Text::new("framework operators", "框架算子")),
     (Category::UserRange, Text::new("ranges", "区间")),
+    (Category::HostApi, Text::new("calls of the runtime", "运行时调用")),
 ];
 
 /// The sentence, where the host has records that say what it did.
 pub(super) fn headline(trace: &Trace) -> Option<Message> {
+    Some(Message::new(SENTENCE, [("largest", largest(trace)?.within())]))
+}
+
+/// Where the time of the host goes, largest first.
+pub(super) fn largest(trace: &Trace) -> Option<Message> {
     let (kind, sums) = KINDS.into_iter().find_map(|(category, kind)| {
         let sums = Sums::of(trace, category);
         (!sums.own.is_empty()).then_some((kind, sums))
     })?;
     let text = |name: StringId| trace.strings.get(name);
-    let (name, own) = sums.own.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(text(*name))))?;
+    let mut order: Vec<(StringId, Ns)> = sums.own.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    order.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), text(*name)));
+    let mut order = order.into_iter();
+    let (name, own) = order.next()?;
+    let share = |own: Ns| Value::Share(own as f64 / sums.all.max(1) as f64);
+    let next = order.take(FURTHER).fold(Value::Text(Text::new("", "")), |before, (name, own)| {
+        let name = Value::Raw(text(name).to_owned());
+        Message::new(NEXT, [("before", before), ("name", name), ("own", Value::Ns(own)), ("share", share(own))])
+            .within()
+    });
     let args = [
+        ("next", next),
         ("all", Value::Ns(sums.all)),
         ("kind", Value::Text(kind)),
         ("name", Value::Raw(text(name).to_owned())),
         ("own", Value::Ns(own)),
-        ("share", Value::Share(own as f64 / sums.all.max(1) as f64)),
+        ("share", share(own)),
     ];
-    Some(Message::new(SENTENCE, args))
+    Some(Message::new(LARGEST, args))
 }
 
 /// Time by record, what lies inside other records of the kind left out.
@@ -93,7 +118,8 @@ mod tests {
         s.host(Category::FrameworkOp, "aten::relu", (100, 130));
         let said = headline(&s.trace()).map(|said| said.render(Lang::En, |value| format!("{value:?}")));
         let said = said.unwrap_or_default();
-        assert!(said.contains("Raw(\"aten::addmm\") itself: Ns(80)") && said.contains("Ns(130)"), "{said}");
+        let first = r#"("all", Ns(130)), ("kind", Text(Text { en: "framework operators", zh: "框架算子" })), ("name", Raw("aten::addmm")), ("own", Ns(80))"#;
+        assert!(said.contains(first) && said.contains(r#"Raw("aten::relu")), ("own", Ns(30))"#), "{said}");
         assert!(headline(&Script::default().trace()).is_none());
     }
 }

@@ -2,10 +2,12 @@
 //! sentence. Where none decides, what was found is stated.
 
 pub(super) mod alone;
+mod broken_clock;
 mod host_only;
 mod inflation;
 mod load;
 mod log;
+mod log_rates;
 mod lost;
 pub(super) mod no_steps;
 mod no_timeline;
@@ -29,6 +31,7 @@ pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     lost::decide,
     no_timeline::decide,
+    broken_clock::decide,
     alone::decide,
     only_collectives::decide,
     not_finite::decide,

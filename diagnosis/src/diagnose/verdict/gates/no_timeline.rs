@@ -3,17 +3,12 @@
 use model::{Category, EvidenceClass, StringId};
 use rustc_hash::FxHashMap;
 
-use super::{Case, Ruling, host_only};
+use super::{Case, Ruling, host_only, log_rates};
 use crate::{
     diagnose::{relations::Role, sums},
     i18n::{Message, Text, Value},
 };
 
-/// What it says of a log.
-const LOG_ONLY: Text = Text::new(
-    "The log times no step: it says how the engine was set up and started, and nothing of where a step's time goes. Log the latency of each step, or record a trace.",
-    "日志中没有步时：只说明引擎的配置与启动过程，不能说明一步的时间花在哪里。请记录每步延迟，或采集一次 trace。",
-);
 /// What it says where there is nothing.
 const SENTENCE: Text = Text::new(
     "No device operation was recorded: nothing can be said about where the time goes.",
@@ -30,8 +25,8 @@ const OF_UNKNOWN_KIND: &str = "kineto.events_of_unknown_kind";
 
 /// What it says where the host launched work and none of it was kept.
 const LOST: Text = Text::new(
-    "No device operation was recorded, although the host made {launches} calls that start device work: the device's records were lost or not asked for, and nothing can be said about where the time goes. Record with the device's activities (CUPTI, roctracer, msprof).",
-    "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断时间花在哪里。请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
+    "No device operation was recorded, although the host made {launches} calls that start device work: the device's records were lost or not asked for, and nothing can be said about what the device did.{host} Record with the device's activities (CUPTI, roctracer, msprof).",
+    "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断设备做了什么。{host}请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
 );
 
 /// Calls of the host that launch device work, by their names.
@@ -52,15 +47,19 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     if let Some(headline) = sums::headline(case.cx.trace, case.cx.packs) {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
-    if case.cx.analysis.evidence.has(EvidenceClass::Logs) {
-        return Some(Ruling::undecided(Message::plain(LOG_ONLY), []));
+    // A log that only says how fast the engine is shows no scheduler, and so is no evidence of that kind.
+    if case.cx.analysis.evidence.has(EvidenceClass::Logs) || log_rates::rates(case.cx.trace).is_some() {
+        return Some(Ruling::undecided(log_rates::headline(case.cx.trace), []));
     }
     let stats = case.cx.trace.stats.iter().filter(|stat| stat.name == OF_UNKNOWN_KIND);
     let unknown = stats.map(|stat| stat.count).fold(0, u64::saturating_add);
     let headline = match launches(case) {
         0 if unknown > 0 => Message::new(UNKNOWN, [("events", Value::Count(unknown))]),
         0 => host_only::headline(case.cx.trace).unwrap_or_else(|| Message::plain(SENTENCE)),
-        launches => Message::new(LOST, [("launches", Value::Count(launches))]),
+        launches => {
+            let host = host_only::largest(case.cx.trace).map_or(Value::Text(Text::new("", "")), Message::within);
+            Message::new(LOST, [("launches", Value::Count(launches)), ("host", host)])
+        }
     };
     Some(Ruling::undecided(headline, []))
 }

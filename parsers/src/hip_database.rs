@@ -1,29 +1,53 @@
-//! rocprof v1's database (`results.db`), from which it makes its CSV and JSON: calls in `HIP` and `HSA`, kernels in `OPS`, copies
-//! in `COPY`, ranges of the program in `rocTX`. The `Index` of a row of each is the call's, so that it links them. Where no calls
-//! were traced, `KERN` has the kernels with their times. Versions differ in the columns beside name and times. Source:
-//! roctracer's `tblextr.py` and the tables of files of ROCm 5 and 6.
+//! The database that rocprof v1 (`results.db`) and hipprof write: calls in `HIP` and `HSA`, kernels in `OPS`, copies in `COPY`,
+//! ranges of the program in `rocTX`. The `Index` of a row of each is the call's, so that it links them. Where no calls were traced,
+//! `KERN` has the kernels with their times. Versions differ in the columns beside name and times. hipprof spells columns with
+//! `_` (`dev_id`) and keeps names as ids into a table of strings. Source: roctracer's `tblextr.py` and the tables of files of
+//! ROCm 5 and 6; of hipprof no public description is known.
 
 use std::path::Path;
 
 use model::{Category, Clock, CopyDetail, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
+use rustc_hash::FxHashMap;
 
 use crate::{
-    Format, Head, Match, Place, ReadError, ReadOptions, hip,
+    Head, Match, Place, Progress, ReadError, ReadOptions, hip,
     lanes::{Account, Lanes},
     sqlite::{
         SIGNATURE,
         database::{Database, tell_loss},
         page::{
             Column::{self, Decimal, Text},
-            Page,
+            Page, Text as Cell,
         },
         scan::Item,
+        source::TableInfo,
     },
 };
 
-/// The database of rocprof v1.
-pub const FORMAT: Format =
-    Format { id: "rocprof-db", name: "rocprof v1 database (results.db)", matches, read, lead: crate::alone };
+/// Which of the profilers wrote a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profiler {
+    Rocprof,
+    Hipprof,
+}
+
+impl Profiler {
+    /// Its name, which its statistics begin with, and the vendor of its devices.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Rocprof => ("rocprof", "amd"),
+            Self::Hipprof => ("hipprof", "hygon"),
+        }
+    }
+
+    /// The writer of a database, by how it spells the columns of the device's work.
+    fn of(database: &Database) -> Option<Self> {
+        let work = ["OPS", "COPY"].into_iter().filter_map(|name| database.tables.get(name));
+        let mut places = work.flat_map(|table| ["dev-id", "queue-id"].map(|place| (table.column(place), place)));
+        let other = places.any(|(column, place)| column.is_some_and(|column| column != place));
+        is_own(database).then_some(if other { Self::Hipprof } else { Self::Rocprof })
+    }
+}
 
 /// Context of copies: their queues share the numbers of the kernels' ones.
 const COPIES: Option<i64> = Some(1);
@@ -68,12 +92,13 @@ const COLUMNS: &[Column] = &[
     Decimal("pid", &[]),
     Decimal("tid", &[]),
     Decimal("Index", &[]),
-    Decimal("dev-id", &[]),
+    Decimal("dev-id", &["device-id"]),
     Decimal("queue-id", &[]),
     Decimal("proc-id", &[]),
     Decimal("grd", &[]),
     Decimal("wgr", &[]),
-    Text("Name", None),
+    Text("Name", Some("name-id")),
+    Decimal("Bytes", &["size"]),
 ];
 /// Those of `KERN`, whose `Index` counts dispatches and is no call's.
 const DISPATCHES: &[Column] = &[
@@ -88,14 +113,67 @@ const DISPATCHES: &[Column] = &[
     Decimal("proc-id", &[]),
     Decimal("grd", &[]),
     Decimal("wgr", &[]),
-    Text("KernelName", None),
+    Text("KernelName", Some("name-id")),
 ];
-/// Place of the name among them.
+/// Place of the name among them, and of the bytes of a copy.
 const NAME: usize = 10;
+const BYTES: usize = 11;
+
+/// Names of the column of a string's id, and of its text.
+const IDS: (&str, &[&str]) = ("id", &["string-id", "str-id", "name-id", "key"]);
+const TEXTS: [&str; 5] = ["string", "value", "name", "str", "text"];
+const STRINGS: &[Column] = &[
+    Decimal(IDS.0, IDS.1),
+    Text(TEXTS[0], None),
+    Text(TEXTS[1], None),
+    Text(TEXTS[2], None),
+    Text(TEXTS[3], None),
+    Text(TEXTS[4], None),
+];
 
 /// Whether a table has a column.
 fn has(database: &Database, table: &str, column: &str) -> bool {
-    database.tables.get(table).is_some_and(|table| table.columns.iter().any(|known| known == column))
+    database.tables.get(table).is_some_and(|table| table.column(column).is_some())
+}
+
+/// The table of strings: of the tables that hold ids with texts the one that is called so, else the first by its name.
+fn table_of_strings(database: &Database) -> Option<&str> {
+    let is_strings = |table: &&TableInfo| {
+        let id = [IDS.0].iter().chain(IDS.1).any(|name| table.column(name).is_some());
+        let known = TABLES.iter().any(|known| known.name.eq_ignore_ascii_case(&table.name));
+        id && !known && TEXTS.iter().any(|name| table.column(name).is_some())
+    };
+    let called = |table: &TableInfo| table.name.to_ascii_lowercase().contains("str");
+    let found = database.tables.iter().filter(is_strings);
+    found.min_by_key(|table| (!called(table), table.name.clone())).map(|table| table.name.as_str())
+}
+
+/// The texts of the table of strings by their ids, no more of them than the file can hold.
+fn strings(
+    database: &Database,
+    format: &str,
+    sink: &mut dyn TraceSink,
+    progress: Progress<'_>,
+) -> FxHashMap<i64, Box<str>> {
+    let mut texts = FxHashMap::default();
+    let Some(name) = table_of_strings(database) else { return texts };
+    let mut left = database.bytes.saturating_mul(2);
+    let plan = database.plan([(&(), name.to_owned(), STRINGS)], format, sink);
+    plan.read(progress, |(), item| match item {
+        Item::Page(page) => {
+            for row in 0..page.rows {
+                let text = (1..=TEXTS.len()).find_map(|lane| page.inline(lane, row));
+                let Some((id, text)) = page.int(0, row).zip(text) else { continue };
+                let Some(rest) = left.checked_sub(text.len() as u64) else { continue };
+                left = rest;
+                texts.insert(id, text.into());
+            }
+            page.rows as u64
+        }
+        Item::Loss(loss) => tell_loss(&loss, format, name, sink),
+    });
+    sink.ledger(name, texts.len() as u64, texts.len() as u64, 0, "names");
+    texts
 }
 
 fn is_own(database: &Database) -> bool {
@@ -109,7 +187,7 @@ fn chosen(database: &Database) -> (Vec<&'static Table>, bool) {
     let counted = database
         .tables
         .get("KERN")
-        .is_some_and(|table| table.columns.iter().any(|name| super::is_counter(&name.to_ascii_lowercase())));
+        .is_some_and(|table| table.columns.iter().any(|name| hip::is_counter(&name.to_ascii_lowercase())));
     let traced = database.tables.get("OPS").is_some_and(|table| table.rows.is_some());
     let wanted = |table: &&'static Table| table.name != "KERN" || (!traced && has(database, "KERN", "BeginNs"));
     let table = |table: &'static Table| if table.name == "KERN" && counted { &COUNTED } else { table };
@@ -126,49 +204,61 @@ fn malformed(path: &Path, why: &dyn std::fmt::Display) -> ReadError {
     }
 }
 
-fn matches(head: &Head<'_>) -> Match {
-    let own = || Database::open(head.path, malformed).is_ok_and(|database| is_own(&database));
-    if head.bytes.starts_with(SIGNATURE) && own() { Match::Certain } else { Match::No }
+/// Whether the file is a database that `profiler` wrote.
+pub(crate) fn matches(head: &Head<'_>, profiler: Profiler) -> Match {
+    let wrote = || Database::open(head.path, malformed).is_ok_and(|database| Profiler::of(&database) == Some(profiler));
+    if head.bytes.starts_with(SIGNATURE) && wrote() { Match::Certain } else { Match::No }
 }
 
 /// Reads the database. Runs its own runtime, so it must not be called from inside an asynchronous task.
-fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+pub(crate) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut database = Database::open(path, malformed)?;
-    if !is_own(&database) {
+    let Some(profiler) = Profiler::of(&database) else {
         return Err(malformed(path, &"none of the tables HIP, HSA, OPS, COPY, rocTX and KERN has names and times"));
-    }
-    database.warn("rocprof", sink);
+    };
+    let (format, vendor) = profiler.names();
+    let texts = match profiler {
+        Profiler::Rocprof => FxHashMap::default(),
+        Profiler::Hipprof => strings(&database, format, sink, options.progress),
+    };
+    let named = table_of_strings(&database).filter(|_| profiler == Profiler::Hipprof).map(str::to_owned);
+    database.warn(format, sink);
     let (tables, by_lane) = chosen(&database);
     let wanted = tables.iter().map(|table| (*table, table.name.to_owned(), table.columns));
-    let plan = database.plan(wanted, "rocprof", sink);
+    let plan = database.plan(wanted, format, sink);
     let (mut lanes, mut owners) = (Lanes::default(), hip::Owners::default());
     plan.read(options.progress, |table, item| match item {
         Item::Page(page) => {
             let mut account = Account { read: page.rows as u64, ..Account::default() };
             for row in 0..page.rows {
-                match take(sink, (&mut lanes, &mut owners, by_lane), table.rows, &page, row) {
+                match take(sink, (&mut lanes, &mut owners, &texts, by_lane), table.rows, &page, row) {
                     Some((start, end)) => account.keep(start, end),
                     None => account.incomplete += 1,
                 }
             }
-            account.tell(sink, "rocprof", table.name, table.becomes);
+            account.tell(sink, format, table.name, table.becomes);
             account.read
         }
-        Item::Loss(loss) => tell_loss(&loss, "rocprof", table.name, sink),
+        Item::Loss(loss) => tell_loss(&loss, format, table.name, sink),
     });
-    for (name, rows) in database.count(|table| tables.iter().all(|known| known.name != table.name)) {
+    for (name, rows) in database.count(|table| {
+        let mut own = tables.iter().map(|known| known.name).chain(named.as_deref());
+        !own.any(|known| known.eq_ignore_ascii_case(&table.name))
+    }) {
         match rows {
-            Some(rows) if name == "KERN" => sink.ledger(&name, rows, 0, 0, "not read: OPS has the same kernels"),
+            Some(rows) if name.eq_ignore_ascii_case("KERN") => {
+                sink.ledger(&name, rows, 0, 0, "not read: OPS has the same kernels")
+            }
             Some(rows) => sink.ledger(&name, rows, 0, 0, "not read: no event that another table lacks"),
-            None => sink.stat("rocprof.unreadable_table", Severity::DataLoss, 1, Some(&name)),
+            None => sink.stat(&format!("{format}.unreadable_table"), Severity::DataLoss, 1, Some(&name)),
         }
     }
-    owners.tell(sink, "rocprof");
+    owners.tell(sink, format);
     if lanes.crowded > 0 {
-        sink.stat("rocprof.too_many_tracks", Severity::DataLoss, lanes.crowded, None);
+        sink.stat(&format!("{format}.too_many_tracks"), Severity::DataLoss, lanes.crowded, None);
     }
-    lanes.describe(sink, "amd");
-    hip::manifest(sink, "amd", "rocprof");
+    lanes.describe(sink, vendor);
+    hip::manifest(sink, vendor, format);
     sink.clock(Clock::FromFirstSlice { unix_offset: None });
     Ok(())
 }
@@ -176,14 +266,19 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 /// Takes a row; `None` when it lacks what it cannot be placed without.
 fn take(
     sink: &mut dyn TraceSink,
-    (lanes, owners, by_lane): (&mut Lanes, &mut hip::Owners, bool),
+    (lanes, owners, texts, by_lane): (&mut Lanes, &mut hip::Owners, &FxHashMap<i64, Box<str>>, bool),
     rows: Rows,
     page: &Page,
     row: usize,
 ) -> Option<(Ns, Ns)> {
     let [start, end, pid, tid, index, device, queue, owner, items, block] = page.ints(row);
     let (start, end) = (start?, end?);
-    let text = page.inline(NAME, row).unwrap_or_default();
+    let text = match page.text(NAME, row) {
+        Some(Cell::Id(id)) => texts.get(&id).map_or("", AsRef::as_ref),
+        // No kernel is called by a number alone.
+        Some(Cell::Inline(text)) => text.parse().ok().and_then(|id| texts.get(&id)).map_or(text, AsRef::as_ref),
+        None => "",
+    };
     // Kernels of `KERN` and ranges stand in quotes.
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
     let text = if text.is_empty() { "(unnamed)" } else { text };
@@ -215,7 +310,8 @@ fn take(
         (Category::Kernel, _) => Some(Detail::Kernel(KernelDetail { grid, block, ..KernelDetail::default() })),
         (Category::Memcpy | Category::HostApi, Some(direction)) => {
             let direction = Some(sink.intern(direction));
-            Some(Detail::Copy(CopyDetail { direction, ..CopyDetail::default() }))
+            let bytes = page.int(BYTES, row).filter(|_| category == Category::Memcpy);
+            Some(Detail::Copy(CopyDetail { direction, bytes, ..CopyDetail::default() }))
         }
         _ => None,
     };
@@ -245,6 +341,10 @@ mod tests {
         insert into KERN values (8,'gemm');"#;
 
     fn import(sql: &str) -> Trace {
+        import_as("rocprof-db", sql)
+    }
+
+    fn import_as(id: &str, sql: &str) -> Trace {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("results.db");
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -254,9 +354,9 @@ mod tests {
             db.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()))).await.unwrap();
             sqlx::Connection::close(db).await.unwrap();
         });
-        let mut builder = TraceBuilder::new("t", "rocprof-db");
+        let mut builder = TraceBuilder::new("t", id);
         let format = crate::detect::read(&path, &mut builder, &ReadOptions::default()).unwrap();
-        assert_eq!(format.id, "rocprof-db");
+        assert_eq!(format.id, id);
         builder.finish()
     }
 
@@ -346,5 +446,31 @@ mod tests {
         let counted = DISPATCHED.replace("\"EndNs\" integer", "\"EndNs\" integer, \"SQ_WAVES\" integer");
         let trace = import(&counted.replace("1090)", "1090,7)").replace("1095)", "1095,7)"));
         assert_eq!((trace.slice_count(), trace.summaries.len()), (0, 2));
+    }
+
+    /// hipprof's columns and names were taken for rocprof's: its kernels lost their names and their device.
+    #[test]
+    fn hipprof_spells_columns_with_underscores_and_names_as_ids() {
+        let sql = r#"create table hip(BeginNs integer, EndNs integer, pid integer, tid integer, Name integer, "Index" integer);
+            create table ops(BeginNs integer, EndNs integer, dev_id integer, queue_id integer, Name integer, pid integer, "Index" integer);
+            create table COPY(BeginNs integer, EndNs integer, dev_id integer, queue_id integer, Name integer, pid integer, size integer, "Index" integer);
+            create table string_table(id integer primary key, string text);
+            insert into string_table values (1,'hipLaunchKernel'),(2,'gemm(float*) [clone .kd]'),(3,'CopyHostToDevice');
+            insert into hip values (1000,1010,70,71,1,8);
+            insert into ops values (1050,1090,2,1,2,70,8),(1090,1099,2,1,9,70,9);
+            insert into COPY values (1002,1009,2,0,3,70,4096,4);"#;
+        let trace = import_as("hipprof-db", sql);
+        let expected = [
+            row(0, 10, Category::HostApi, "hipLaunchKernel", false),
+            row(2, 7, Category::Memcpy, "CopyHostToDevice", false),
+            row(50, 40, Category::Kernel, "gemm(float*)", true),
+            row(90, 9, Category::Kernel, "9", false),
+        ];
+        assert_eq!(rows(&trace), expected);
+        let mut queues = trace.tracks.iter().filter(|track| track.key.kind == model::TrackKind::DeviceQueue);
+        assert!(queues.all(|queue| queue.key.device == Some(2)));
+        let bytes = trace.details.iter().find_map(|d| if let Detail::Copy(copy) = d { copy.bytes } else { None });
+        assert_eq!((bytes, trace.manifest.value("hardware.vendor")), (Some(4096), Some("hygon")));
+        assert!(trace.ledger.iter().all(|row| !row.note.starts_with("not read")), "{:?}", trace.ledger);
     }
 }

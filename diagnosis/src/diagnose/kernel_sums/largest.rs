@@ -1,0 +1,75 @@
+//! The largest of some names by their total time, as part of a sentence.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use model::{Conditions, Ns, Trace};
+
+use crate::i18n::{Message, Text, Value};
+
+/// Names that a sentence lists.
+const LISTED: usize = 3;
+
+/// What is summed under a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Total {
+    /// Executions; 0 where the source does not count them.
+    pub count: u64,
+    /// Their time, ns.
+    pub time: Ns,
+    /// The longest, ns.
+    pub longest: Option<Ns>,
+}
+
+impl Total {
+    /// Adds another sum of the same name.
+    pub fn add(&mut self, other: Self) {
+        self.longest =
+            if self.count == 0 { other.longest } else { self.longest.zip(other.longest).map(|(a, b)| a.max(b)) };
+        self.count = self.count.saturating_add(other.count);
+        self.time = self.time.saturating_add(other.time);
+    }
+}
+
+/// The summaries of one kind by name.
+pub(crate) fn by_name(trace: &Trace, of: Conditions) -> BTreeMap<&str, Total> {
+    let mut found: BTreeMap<&str, Total> = BTreeMap::new();
+    for summary in trace.summaries.iter().filter(|s| s.conditions == of) {
+        let Some(time) = summary.total else { continue };
+        let longest = summary.range.map(|(_, longest)| longest);
+        found.entry(trace.strings.get(summary.kernel)).or_default().add(Total { count: summary.count, time, longest });
+    }
+    found
+}
+
+/// The largest of `totals`, each with its share of `all`: `A 3 ms (60.0 %, 5 times, 0.6 ms on average, 1 ms at most), B …`. `None`
+/// of nothing.
+pub(crate) fn listed(totals: &BTreeMap<&str, Total>, all: Ns) -> Option<Message> {
+    const WITH: Text = Text::new(
+        "{name} {time} ({share}, {count} times, {mean} on average, {longest} at most)",
+        "{name} {time}（{share}，{count} 次，平均 {mean}，最长 {longest}）",
+    );
+    const WITHOUT: Text = Text::new(
+        "{name} {time} ({share}, {count} times, {mean} on average)",
+        "{name} {time}（{share}，{count} 次，平均 {mean}）",
+    );
+    const NEXT: Text = Text::new("{before}, {next}", "{before}、{next}");
+    let mut order: Vec<(&&str, &Total)> = totals.iter().filter(|(_, total)| total.time > 0).collect();
+    order.sort_by_key(|(name, total)| (Reverse(total.time), **name));
+    let one = |(name, total): &(&&str, &Total)| {
+        let mean = total.time / i64::try_from(total.count.max(1)).unwrap_or(Ns::MAX);
+        let args = [
+            ("name", Value::Kernel((**name).to_owned())),
+            ("time", Value::Ns(total.time)),
+            ("share", Value::Share(total.time as f64 / all.max(1) as f64)),
+            ("count", Value::Count(total.count)),
+            ("mean", Value::Ns(mean)),
+        ];
+        let longest = total.longest.map(|ns| ("longest", Value::Ns(ns)));
+        Message::new(if longest.is_some() { WITH } else { WITHOUT }, args.into_iter().chain(longest))
+    };
+    order
+        .iter()
+        .take(LISTED)
+        .map(one)
+        .reduce(|before, next| Message::new(NEXT, [("before", before.within()), ("next", next.within())]))
+}

@@ -1,0 +1,77 @@
+//! Managed memory that the driver moved by itself: kernels and the host wait for it at page faults, and no call asked for it.
+
+use model::{Category, CopyDetail, Detail, ImportStat, Ns, slice::MANAGED};
+
+use super::{Case, Unjudged};
+use crate::i18n::{Message, Text, Value};
+
+/// What it says.
+const SENTENCE: Text = Text::new(
+    "how much of the kernels' time is page faults: managed (unified) memory migrates {n} times, {bytes} in {time}{faults}, while kernels or the host wait for it; prefetch it with cudaMemPrefetchAsync, or use cudaMalloc with explicit copies",
+    "内核时间中有多少是缺页：托管（统一）内存迁移 {n} 次，共 {bytes}、{time}{faults}，其间内核或主机在等待；请用 cudaMemPrefetchAsync 预取，或改用 cudaMalloc 与显式拷贝",
+);
+/// Time of migrations over that of the step from which the layer to blame hangs on them: kernels are as long as their page faults
+/// make them; own value.
+const DECIDES: f64 = 0.10;
+const FAULTS: Text = Text::new(" ({n} page faults)", "（缺页 {n} 次）");
+
+pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
+    let trace = case.cx.trace;
+    let (mut n, mut bytes, mut time): (u64, i64, Ns) = (0, 0, 0);
+    for lane in trace.lanes.iter() {
+        for row in (0..lane.len()).filter(|row| lane.category[*row] == Category::DeviceOther) {
+            let Some(Detail::Copy(CopyDetail { bytes: moved, src: Some(src), .. })) = trace.detail(lane, row) else {
+                continue;
+            };
+            if trace.strings.get(*src) != MANAGED {
+                continue;
+            }
+            n += 1;
+            bytes = bytes.saturating_add(moved.unwrap_or(0));
+            time = time.saturating_add(lane.dur[row]);
+        }
+    }
+    if n == 0 {
+        return None;
+    }
+    let lasts = case.longest.map_or(0, |(_, class)| class.total);
+    let faults = match trace.stat(ImportStat::PAGE_FAULTS) {
+        0 => Value::Text(Text::new("", "")),
+        faults => Message::new(FAULTS, [("n", Value::Count(faults))]).within(),
+    };
+    let args = [("n", Value::Count(n)), ("bytes", Value::Bytes(bytes)), ("time", Value::Ns(time)), ("faults", faults)];
+    let share = (time as f64 / lasts.max(1) as f64).min(1.0);
+    Some(Unjudged { share, sentence: Message::new(SENTENCE, args), because: Vec::new(), decides: share >= DECIDES })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use model::{Category, CopyDetail, Detail, ImportStat, Severity, TraceSink};
+
+    use crate::{analysis::script::Script, diagnose::diagnose, i18n::Lang, platform::Packs};
+
+    fn doubts(migrates: bool) -> String {
+        let mut s = Script::default();
+        s.host(Category::HostApi, "cudaLaunchKernel", (0, 9));
+        s.kernel(1, "gemm_kernel", (1_000, 9_000), None, None);
+        if migrates {
+            let src = Some(s.builder.intern(model::slice::MANAGED));
+            let moved = Detail::Copy(CopyDetail { bytes: Some(4096), src, ..CopyDetail::default() });
+            s.inside(9, Category::DeviceOther, "[CUDA memcpy Unified Host-to-Device]", (2_000, 5_000), Some(moved));
+            s.builder.stat(ImportStat::PAGE_FAULTS, Severity::Info, 12, None);
+        }
+        let (trace, analysis) = s.analyze();
+        let found = diagnose(&trace, &analysis, &Packs::embedded().unwrap());
+        let first = found.verdict.unjudged.first().map(|doubt| doubt.sentence.render(Lang::En, |v| format!("{v:?}")));
+        first.unwrap_or_default()
+    }
+
+    /// Migrations were copies that the program had asked for, and the kernels that waited for them were slow kernels.
+    #[test]
+    fn managed_memory_that_migrates_is_told_first() {
+        let said = doubts(true);
+        assert!(said.contains("Count(1) times, Bytes(4096) in Ns(3000)") && said.contains("Count(12)"), "{said}");
+        assert!(!doubts(false).contains("managed"));
+    }
+}

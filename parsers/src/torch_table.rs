@@ -1,0 +1,267 @@
+//! The table that `prof.key_averages().table()` of PyTorch's profiler prints, as it is pasted into a log or a report: a row per
+//! name with the time of the host and of the device that it took itself. Nothing in it has a place in time, so rows are
+//! summaries. A file may hold the table several times, sorted differently and each cut after some rows. Source:
+//! `torch/autograd/profiler_util.py`, `_build_table`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
+
+use crate::{
+    Format, Head, Match, Place, ReadError, ReadOptions, hip,
+    lanes::Account,
+    lines::Lines,
+    printed_table::{cell, dashes},
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    id: "torch-table",
+    name: "table of PyTorch's profiler as text (key_averages)",
+    matches,
+    read,
+    lead: crate::alone,
+};
+
+/// Longest line that is read whole.
+const LINE: usize = 64 << 10;
+/// Most rows that are kept; a table is cut after a hundred unless asked otherwise.
+const MAX_ROWS: usize = 1 << 16;
+/// Names of columns.
+const SELF_HOST: &str = "self cpu";
+const CALLS: &str = "# of calls";
+/// What the names of ranges begin with that the profiler draws onto the device by itself.
+const RANGES: [&str; 2] = ["## Call CompiledFxGraph", "ProfilerStep"];
+
+/// The columns that are read.
+struct Columns {
+    spans: Vec<(usize, usize)>,
+    host: usize,
+    device: Option<usize>,
+    calls: usize,
+}
+
+impl Columns {
+    fn of(names: &str, spans: Vec<(usize, usize)>) -> Option<Self> {
+        let last = spans.len() - 1;
+        let names: Vec<String> =
+            spans.iter().enumerate().map(|(i, span)| cell(names, *span, i == last).to_ascii_lowercase()).collect();
+        let place = |is: &dyn Fn(&str) -> bool| names.iter().position(|name| is(name));
+        // `Self CUDA`, `Self XPU`, `Self NPU`, `Self PrivateUse1`; shares end with `%`, sizes with `Mem`.
+        let of_device = |name: &str| {
+            name.strip_prefix("self ")
+                .is_some_and(|rest| !rest.ends_with('%') && !rest.ends_with("mem") && rest != "cpu")
+        };
+        let (host, calls) = (place(&|name| name == SELF_HOST)?, place(&|name| name == CALLS)?);
+        names.first().filter(|name| *name == "name")?;
+        Some(Self { device: place(&of_device), spans, host, calls })
+    }
+
+    fn get(&self, line: &str, place: usize) -> Option<String> {
+        self.spans.get(place).map(|span| cell(line, *span, place + 1 == self.spans.len()))
+    }
+}
+
+/// A time with its unit, ns.
+fn time(text: &str) -> Option<Ns> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let exponent = match text.get(digits.len()..)? {
+        "ns" => 0,
+        "us" => 3,
+        "ms" => 6,
+        "s" => 9,
+        _ => return None,
+    };
+    model::time::parse_decimal(digits.as_bytes(), exponent).ok().map(|(ns, _)| ns)
+}
+
+/// A row: name, calls, and what the host and the device took, ns.
+type Row = (String, u64, Ns, Ns);
+
+fn row(columns: &Columns, line: &str) -> Option<Row> {
+    let name = columns.get(line, 0).filter(|name| !name.is_empty())?;
+    let calls = columns.get(line, columns.calls)?.parse().ok()?;
+    let host = time(&columns.get(line, columns.host)?)?;
+    let device = columns.device.map_or(Some(0), |place| time(&columns.get(line, place)?))?;
+    Some((name, calls, host.max(0), device.max(0)))
+}
+
+fn matches(head: &Head<'_>) -> Match {
+    let text = String::from_utf8_lossy(head.bytes);
+    let mut before = "";
+    let mut known = false;
+    for line in text.lines() {
+        // The names stand between two lines of dashes.
+        known |= dashes(line).is_some_and(|spans| Columns::of(before, spans).is_some());
+        before = line;
+    }
+    if known { Match::Named } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let mut lines = Lines::open(path, LINE)?;
+    let (mut before, mut columns): (String, Option<Columns>) = (String::new(), None);
+    let (mut rows, mut account, mut beyond): (BTreeSet<Row>, Account, u64) = (BTreeSet::new(), Account::default(), 0);
+    let mut totals: BTreeMap<&str, Ns> = BTreeMap::new();
+    let mut tables = 0u64;
+    while let Some(line) = lines.next()? {
+        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        if let Some((what, total)) =
+            line.split_once(" time total: ").and_then(|(what, time)| Some((what, self::time(time)?)))
+        {
+            let what = if what.ends_with("CPU") { "totals.host_ns" } else { "totals.device_ns" };
+            let known = totals.entry(what).or_default();
+            *known = total.max(*known);
+            columns = None;
+        } else if let Some(spans) = dashes(&line) {
+            // The last line of dashes stands under the rows.
+            columns = Columns::of(&before, spans);
+            tables += u64::from(columns.is_some());
+        } else if let Some(columns) = columns.as_ref().filter(|_| !line.is_empty()) {
+            account.read += 1;
+            match row(columns, &line) {
+                Some(row) if rows.len() < MAX_ROWS || rows.contains(&row) => {
+                    account.kept += u64::from(rows.insert(row));
+                }
+                Some(_) => beyond += 1,
+                None => account.incomplete += 1,
+            }
+        }
+        before = line;
+        let (done, total) = lines.progress();
+        (options.progress)(done, total);
+    }
+    if rows.is_empty() {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: format!("rows of a table of key_averages ({tables} tables, no row that could be read)"),
+            next: "export the trace with prof.export_chrome_trace and give that".to_owned(),
+        });
+    }
+    account.time = tell(sink, &rows);
+    account.tell(
+        sink,
+        FORMAT.id,
+        "rows",
+        "sums of kernels, operators and calls; a row that stands in several tables once",
+    );
+    if beyond > 0 {
+        sink.stat("torch-table.rows_beyond_limit", Severity::DataLoss, beyond, None);
+    }
+    if let Some(why) = lines.damage() {
+        sink.stat("torch-table.damaged_file", Severity::DataLoss, 1, Some(why));
+    }
+    for (key, total) in totals {
+        sink.manifest(key, &total.to_string(), Provenance::Observed);
+    }
+    for (key, value) in
+        [("measurement.traced", "kineto"), ("software.profiler", "PyTorch profiler, table of sums only")]
+    {
+        sink.manifest(key, value, Provenance::Observed);
+    }
+    let vendor = |prefix: &str| rows.iter().any(|(name, ..)| name.starts_with(prefix));
+    for (prefix, name) in [("cuda", "nvidia"), ("hip", "amd"), ("musa", "mthreads"), ("aclnn", "ascend")] {
+        if vendor(prefix) {
+            sink.manifest("hardware.vendor", name, Provenance::Observed);
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the rows as what they are about; the device's time that was kept.
+fn tell(sink: &mut dyn TraceSink, rows: &BTreeSet<Row>) -> Ns {
+    // A range of the host stands a second time with the device's time below it.
+    let ranges: BTreeSet<&str> =
+        rows.iter().filter(|(.., host, device)| *host > 0 && *device == 0).map(|(name, ..)| name.as_str()).collect();
+    let mut kept: Ns = 0;
+    for (name, count, host, device) in rows {
+        let range = ranges.contains(name.as_str()) || RANGES.iter().any(|begin| name.starts_with(begin));
+        let mut add = |of: Conditions, name: &str, total: Ns| {
+            let known = KernelSummary::of(sink.intern(name), of);
+            sink.summary(KernelSummary { count: *count, total: Some(total), ..known });
+        };
+        match (*host > 0, *device > 0) {
+            (false, true) if !range => {
+                kept = kept.saturating_add(*device);
+                add(Conditions::Run, hip::kernel_name(name), *device);
+            }
+            (true, true) if !range => {
+                add(Conditions::Operators, name, *device);
+                add(Conditions::Host, name, *host);
+            }
+            (true, _) => add(Conditions::Host, name, *host),
+            _ => {}
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use model::TraceBuilder;
+
+    const TABLE: &str = "\
+some line of a log
+-------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                     Name    Self CPU %      Self CPU     CPU total     Self CUDA    CUDA total    # of Calls
+-------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+                 aten::mm         1.91%     787.655ms     960.840ms       15.234s       15.234s         23650
+         DDP.forward step         0.00%       0.000us       0.000us        9.051s        9.051s            80
+         DDP.forward step         0.35%     142.377ms        3.378s       0.000us        8.886s            80
+          Cijk_MT96x96...         0.00%       0.000us       0.000us        5.487s        5.487s          7580
+      hipMemcpyWithStream        79.05%       32.547s       32.547s       0.000us       0.000us          1110
+                 a broken row
+-------------------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 41.174s
+Self CUDA time total: 40.244s
+";
+
+    fn import(text: &str) -> model::Trace {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("profile-summary.txt");
+        std::fs::write(&path, text).unwrap();
+        let mut builder = TraceBuilder::new("t", "");
+        assert_eq!(crate::detect::read(&path, &mut builder, &ReadOptions::default()).unwrap().id, FORMAT.id);
+        builder.finish()
+    }
+
+    type Sum<'t> = (Conditions, &'t str, u64, Option<Ns>);
+
+    fn sums(trace: &model::Trace) -> Vec<Sum<'_>> {
+        let mut all: Vec<_> =
+            trace.summaries.iter().map(|s| (s.conditions, trace.strings.get(s.kernel), s.count, s.total)).collect();
+        all.sort_by_key(|(.., total)| std::cmp::Reverse(*total));
+        all
+    }
+
+    /// A table that people paste into reports was no trace of a known format.
+    #[test]
+    fn rows_are_kernels_operators_and_calls_and_a_table_sorted_anew_counts_once() {
+        let trace = import(&format!("{TABLE}\n{TABLE}"));
+        let expected = [
+            (Conditions::Host, "hipMemcpyWithStream", 1_110, Some(32_547_000_000)),
+            (Conditions::Operators, "aten::mm", 23_650, Some(15_234_000_000)),
+            (Conditions::Run, "Cijk_MT96x96...", 7_580, Some(5_487_000_000)),
+            (Conditions::Host, "aten::mm", 23_650, Some(787_655_000)),
+            (Conditions::Host, "DDP.forward step", 80, Some(142_377_000)),
+        ];
+        assert_eq!(sums(&trace), expected);
+        assert_eq!(trace.manifest.value("totals.device_ns"), Some("40244000000"));
+        assert_eq!(trace.stat("torch-table.incomplete_row"), 2);
+        assert_eq!(trace.manifest.value("hardware.vendor"), Some("amd"));
+    }
+
+    #[test]
+    fn a_table_without_a_device_is_one_of_the_host() {
+        let text = TABLE.replace("Self CUDA ", "CUDA-avg  ").replace("CUDA total", "Input x   ");
+        let trace = import(&text);
+        assert!(trace.summaries.iter().all(|s| s.conditions == Conditions::Host));
+    }
+}
