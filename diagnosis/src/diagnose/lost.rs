@@ -17,7 +17,7 @@ pub fn notes(loss: &Loss) -> Vec<Message> {
     let mut notes = records(loss, |part| part.lost > 0, loss.files > loss.named_files);
     let text = Text::new("{n} rows stand twice and were counted once", "有 {n} 行重复出现，只计一次");
     notes.extend((loss.doubled > 0).then(|| Message::new(text, [("n", Value::Count(loss.doubled))])));
-    notes.extend(loss.ranks.as_ref().filter(|ranks| ranks.captured > 1).map(|_| ranks(loss)).flatten());
+    notes.extend(loss.ranks.as_ref().filter(|ranks| ranks.captured > 1).and_then(|_| ranks(loss)));
     notes
 }
 
