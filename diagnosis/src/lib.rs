@@ -15,8 +15,8 @@
 //! It knows no terminal, no file format and no database.
 
 pub mod analysis;
-pub mod compare;
 pub mod cause;
+pub mod compare;
 pub mod decide;
 pub mod diagnose;
 pub mod i18n;

@@ -29,7 +29,19 @@ pub fn document(doc: &Doc, remedies: &[Remedy], lang: Lang) -> Document {
     page.heading(1, inlines![doc.id, ": ", get(doc.title)]);
     let needs: Vec<&str> = doc.needs.iter().map(|class| class.key()).collect();
     let needs = if needs.is_empty() { get(NOTHING) } else { needs.join(", ").into() };
-    page.paragraph(inlines![get(LAYER), ": ", doc.layer.key(), Inline::Break, get(NEEDS), ": ", needs, Inline::Break, get(STATE), ": ", state::of(doc.id).key()]);
+    page.paragraph(inlines![
+        get(LAYER),
+        ": ",
+        doc.layer.key(),
+        Inline::Break,
+        get(NEEDS),
+        ": ",
+        needs,
+        Inline::Break,
+        get(STATE),
+        ": ",
+        state::of(doc.id).key()
+    ]);
     for (title, text) in
         [(SEES, doc.sees), (MATTERS, doc.matters), (TRIGGER, doc.trigger), (SOURCE, doc.source), (GUARDS, doc.guards)]
     {

@@ -20,8 +20,8 @@ use super::{
 use diagnosis::{
     analysis::{Analysis, Anchor, Layer, Selection, job_sums::JobTotals, steps::Shadow},
     diagnose::{
-        Abstention, Breach, Counterfactual, Diagnosis, coverage::Coverage, Finding, Readiness, Severity, Verdict, limits::Limits,
-        roofline::Roofline,
+        Abstention, Breach, Counterfactual, Diagnosis, Finding, Readiness, Severity, Verdict, coverage::Coverage,
+        limits::Limits, roofline::Roofline,
     },
     i18n::Lang,
     largest::{Largest, Tables},

@@ -14,7 +14,8 @@ const NAMES: usize = 5;
 /// The sentence about a cost, and the rule id under which it is told.
 pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
     let (id, what) = what(trace, cost);
-    const SAYS: Text = Text::new("{cost} of {mean} per step ({share}): {what}", "每步 {mean} 中的 {cost}（{share}）：{what}");
+    const SAYS: Text =
+        Text::new("{cost} of {mean} per step ({share}): {what}", "每步 {mean} 中的 {cost}（{share}）：{what}");
     const APART: Text = Text::new(
         "{cost} of {mean} per step ({share}), without {apart} that happens once: {what}",
         "每步 {mean} 中的 {cost}（{share}，不含仅发生一次的 {apart}）：{what}",
@@ -58,7 +59,8 @@ pub fn rest((ns, mean): (Ns, Ns), count: usize, parts: Vec<Message>) -> (&'stati
     );
     const PARTS: Text = Text::new(", among them {part}", "，其中 {part}");
     const MORE: Text = Text::new("{a}; {b}", "{a}；{b}");
-    let joined = parts.into_iter().rev().reduce(|rest, a| Message::new(MORE, [("a", a.within()), ("b", rest.within())]));
+    let joined =
+        parts.into_iter().rev().reduce(|rest, a| Message::new(MORE, [("a", a.within()), ("b", rest.within())]));
     let parts = match joined {
         Some(part) => Message::new(PARTS, [("part", part.within())]).within(),
         None => Value::Text(Text::new("", "")),
@@ -134,12 +136,16 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             const MEMORY: Text = Text::new(" with {kind} memory", "（{kind} 内存）");
             const RATE: Text = Text::new(", {bytes} at {rate}", "，共 {bytes}，速率 {rate}");
             let empty = || Value::Text(Text::new("", ""));
-            let memory = memory.as_ref().map_or_else(empty, |kind| Message::new(MEMORY, [("kind", raw(kind))]).within());
+            let memory =
+                memory.as_ref().map_or_else(empty, |kind| Message::new(MEMORY, [("kind", raw(kind))]).within());
             let per_second = *bytes as f64 / (cost.total.max(1) as f64 / 1e9);
             let rate = [("bytes", Value::Bytes(*bytes)), ("rate", Value::BytesPerSecond(per_second))];
             let rate = if *bytes > 0 { Message::new(RATE, rate).within() } else { empty() };
             let direction = Value::Text(words(*direction));
-            ("CO-05", Message::new(SAYS, [("direction", direction), ("memory", memory), ("rate", rate), count, longest]))
+            (
+                "CO-05",
+                Message::new(SAYS, [("direction", direction), ("memory", memory), ("rate", rate), count, longest]),
+            )
         }
         Kind::Class { ops, kernels } => {
             const SAYS: Text = Text::new(
@@ -156,7 +162,8 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 "{count} 个 {classes} kernel，最长 {longest}；主要是 {kernels}。能否融合或更快尚不可知",
             );
             let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();
-            let args = [("classes", Value::Raw(classes.join(", "))), ("kernels", names(trace, kernels)), count, longest];
+            let args =
+                [("classes", Value::Raw(classes.join(", "))), ("kernels", names(trace, kernels)), count, longest];
             ("CO-06", Message::new(SAYS, args))
         }
         Kind::Unpacking(name) => {
@@ -274,7 +281,8 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 Some(tokens) => Message::new(TOKENS, [("tokens", Value::Count(*tokens))]).within(),
                 None => Value::Text(Text::new("", "")),
             };
-            let args = [("tokens", tokens), ("steps", Value::Count(*steps as u64)), ("usual", Value::Ns(*usual)), longest];
+            let args =
+                [("tokens", tokens), ("steps", Value::Count(*steps as u64)), ("usual", Value::Ns(*usual)), longest];
             ("CO-13", Message::new(SAYS, args))
         }
         Kind::Exposed { kernel: name } => {

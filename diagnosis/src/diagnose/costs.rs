@@ -55,7 +55,8 @@ fn priced(cx: &Context<'_>, rules: Catalogue, gains: &Gains<'_>, cost: Gated) ->
     let ledger = finding.estimate;
     if ledger.method != Method::None {
         gains.price(&mut finding);
-        finding.estimate = combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank(), cost.is_idle());
+        finding.estimate =
+            combined(ledger, finding.estimate, is_of_some(cx, &cost) && cost.is_of_one_rank(), cost.is_idle());
     }
     finding.severity = severity(&cost, &finding.estimate);
     Some(Priced { cost, finding })
@@ -94,7 +95,12 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
     let (least, most) = (cost.bounds.0 / steps, cost.bounds.1 / steps);
     let estimate = match cost.kind {
         _ if cost.is_size() => Estimate::none(mean),
-        _ => Estimate { from: mean, to_low: (mean - most).max(0), to_high: (mean - least).clamp(0, mean), method: Method::Bound },
+        _ => Estimate {
+            from: mean,
+            to_low: (mean - most).max(0),
+            to_high: (mean - least).clamp(0, mean),
+            method: Method::Bound,
+        },
     };
     let (id, claim) = statement::of(cx.trace, cost, mean - cost.apart / steps);
     let doc = rules.doc(id)?;
@@ -299,7 +305,8 @@ fn by_kind(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gate
         return largest(&|f| plays(f, Role::UnevenStages)).map(|at| (at, true));
     }
     let pauses = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. });
-    if let Some(at) = largest(&|f| pauses && plays(f, Role::LoadLimited) && f.trigger.value >= PROMISES * cost.share()) {
+    if let Some(at) = largest(&|f| pauses && plays(f, Role::LoadLimited) && f.trigger.value >= PROMISES * cost.share())
+    {
         // What nobody asked for cannot be gained.
         return Some((at, false));
     }

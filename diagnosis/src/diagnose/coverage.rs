@@ -32,7 +32,8 @@ pub struct NotUseful<'a> {
 impl<'a> NotUseful<'a> {
     /// Those of the rank that the verdict is about; `None` without a step that counts.
     pub fn of(cx: &'a Context<'_>) -> Option<Self> {
-        let (rank, class) = cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)))?;
+        let (rank, class) =
+            cx.main_classes().max_by_key(|(rank, class)| (class.total, std::cmp::Reverse(rank.rank)))?;
         let mut spans = Vec::new();
         for step in rank.workload(class).steps() {
             spans.extend(gaps(rank, step).iter().map(|gap| gap.span));

@@ -11,7 +11,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::names::{Key, Names, Path};
 use crate::{
-    analysis::{Rank, Step, idle::Gap, nest::{Nests, Segment}},
+    analysis::{
+        Rank, Step,
+        idle::Gap,
+        nest::{Nests, Segment},
+    },
     platform::HostCall,
 };
 
@@ -239,9 +243,8 @@ impl Ledger<'_, '_> {
         let lane = self.nests.lane(track)?;
         let row = segments.iter().flat_map(|segment| [segment.row.filter(|_| segment.leaf), segment.before]).flatten();
         let mut back = row.filter(|row| lane.end(*row) >= begun.saturating_sub(BACK));
-        let row = back.find(|row| {
-            lane.category[*row] == Category::HostApi && is_sync(self.nests.text(lane.name[*row]))
-        })?;
+        let row =
+            back.find(|row| lane.category[*row] == Category::HostApi && is_sync(self.nests.text(lane.name[*row])))?;
         Some(self.names.record(lane.name[row], lane.category[row]))
     }
 
@@ -267,7 +270,8 @@ impl Ledger<'_, '_> {
         }
         // Outermost first; no deeper than programs nest.
         let mut rows = vec![row];
-        while let Some(outer) = rows.last().and_then(|row| self.nests.parent(track, *row)).filter(|_| rows.len() < 1024) {
+        while let Some(outer) = rows.last().and_then(|row| self.nests.parent(track, *row)).filter(|_| rows.len() < 1024)
+        {
             rows.push(outer);
         }
         let mut from = None;
@@ -296,4 +300,31 @@ impl Ledger<'_, '_> {
 /// Whether the host waits in a call of this name until the device has finished.
 pub fn is_sync(name: &str) -> bool {
     name.contains("Synchronize") || name == "hipMemcpyWithStream"
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+    use super::*;
+    use crate::analysis::script::Script;
+
+    #[test]
+    fn every_part_of_the_idle_time_is_in_the_ledger_once() {
+        let mut script = Script::default();
+        for i in 0..40 {
+            let at = 100_000 * i;
+            script.host(Category::FrameworkOp, "aten::linear", (at, at + 30_000));
+            script.launch((at + 20_000, at + 25_000), "gemm_nt", (at + 27_000, at + 40_000 + i));
+            script.host(Category::HostApi, "cudaStreamSynchronize", (at + 31_000, at + 42_000 + i));
+        }
+        let (trace, analysis) = script.analyze();
+        let rank = &analysis.ranks[0];
+        let steps: Vec<&Step> = rank.counted_steps().collect();
+        let idle = of(&trace, rank, &steps);
+        let counted = |gap: &&Gap| steps.iter().any(|step| step.index == gap.step);
+        let gaps: Ns = rank.gaps.iter().filter(counted).map(|gap| gap.span.len()).sum();
+        assert_eq!(idle.parts.iter().map(|part| part.span.len()).sum::<Ns>(), gaps);
+        assert!(gaps > 0 && idle.parts.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start));
+        assert!(idle.parts.iter().any(|part| matches!(part.kind, Kind::Turnaround(_))), "the host comes back");
+    }
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use model::{
-    Category, Clock, CollectiveCall, Detail, Device, Flow, ImportStat, Ns, ProcessId, Provenance, Severity, Slice, Span,
-    StringId, TraceSink, TrackId, TrackKey, TrackKind,
+    Category, Clock, CollectiveCall, Detail, Device, Flow, ImportStat, Ns, ProcessId, Provenance, Severity, Slice,
+    Span, StringId, TraceSink, TrackId, TrackKey, TrackKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use diagnosis::diagnose::rules::REGISTRY;
+use diagnosis::diagnose::{
+    rules::REGISTRY,
+    state::{self, State},
+};
 
 use simulator::FaultKind;
 
@@ -72,9 +75,12 @@ fn every_rule_is_found_or_abstains_in_a_page_that_needs_no_corpus() {
         seen.extend(rules(section(&page, "What could not be decided")));
     }
     seen.extend(&found);
-    let all: BTreeSet<&str> = REGISTRY.iter().map(|rule| rule.doc().id).collect();
+    // Previews are not listed where they could not decide, and what no rule names (CO) is found only where no rule does.
+    let counted = |id: &&str| state::of(id) == State::Stable && !id.starts_with("CO-");
+    let all: BTreeSet<&str> = REGISTRY.iter().map(|rule| rule.doc().id).filter(counted).collect();
     println!("{} of {} rules are found; seen as an abstention only: {:?}", found.len(), all.len(), &seen - &found);
-    assert_eq!(all.difference(&seen).copied().collect::<Vec<_>>(), OF_PROCESSORS);
+    let missing: Vec<&str> = all.difference(&seen).copied().collect();
+    assert!(missing.iter().all(|id| OF_PROCESSORS.contains(id)), "{missing:?}");
 }
 
 #[test]

@@ -123,7 +123,9 @@ pub fn is_forward(name: &str) -> bool {
 /// Whether a frame belongs to the interpreter or the framework's calling machinery, which owns no time of a program.
 pub fn is_plumbing(name: &str) -> bool {
     let machinery = ["<frozen ", "contextlib.py(", "functools.py(", "torch/_ops.py(", "nn/modules/module.py("];
-    name.starts_with("<built-in ") || machinery.iter().any(|part| name.contains(part)) || PASSES_ON.iter().any(|part| name.contains(part))
+    name.starts_with("<built-in ")
+        || machinery.iter().any(|part| name.contains(part))
+        || PASSES_ON.iter().any(|part| name.contains(part))
 }
 
 /// A record's name as people say it: a frame without the folders of its file, an object without its address.

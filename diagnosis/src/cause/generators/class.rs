@@ -33,13 +33,8 @@ const REMOVABLE: [CanonicalOp; 8] = [
     CanonicalOp::Quant,
 ];
 /// Classes of one unfused composition.
-const COMPOSED: [CanonicalOp; 5] = [
-    CanonicalOp::Elementwise,
-    CanonicalOp::Softmax,
-    CanonicalOp::Reduce,
-    CanonicalOp::Index,
-    CanonicalOp::Format,
-];
+const COMPOSED: [CanonicalOp; 5] =
+    [CanonicalOp::Elementwise, CanonicalOp::Softmax, CanonicalOp::Reduce, CanonicalOp::Index, CanonicalOp::Format];
 
 /// Classes of arithmetic: fusion saves the launches and the passes over memory of many small kernels, of large ones it may be neither.
 const PLAIN: [CanonicalOp; 4] =
@@ -85,10 +80,13 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Vec<Class
             classes.entry(class).or_default().push(work);
         }
     }
-    let gap = small_gap(counted);
+    // Where no launch is linked, a gap before a kernel does not go with it.
+    let linked = counted.rank.timeline.unlinked < counted.rank.timeline.ops.len() as u64;
+    let gap = if linked { small_gap(counted) } else { 0 };
     let size = |works: &[&Work]| works.iter().map(|work| work.own).sum::<Ns>() + works.len() as Ns * gap * 7 / 10;
     classes.retain(|_, works| counted.share(size(works)) >= PART);
-    let composed: Vec<Class> = COMPOSED.map(Class::Of).into_iter().filter(|class| classes.contains_key(class)).collect();
+    let composed: Vec<Class> =
+        COMPOSED.map(Class::Of).into_iter().filter(|class| classes.contains_key(class)).collect();
     let sizes: Vec<Ns> = composed.iter().filter_map(|class| classes.get(class)).map(|works| size(works)).collect();
     let (sum, largest) = (sizes.iter().sum::<Ns>(), sizes.iter().copied().max().unwrap_or(0));
     let mut out = Vec::new();
@@ -98,7 +96,9 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Vec<Class
     }
     out.extend(classes.into_iter().map(|(class, works)| (vec![class], works)));
     out.retain(|(_, works)| counted.share(size(works)) >= LEAST);
-    out.into_iter().filter_map(|(class, works)| Some((class.clone(), cost(counted, &class, &works, size(&works), gap)?))).collect()
+    out.into_iter()
+        .filter_map(|(class, works)| Some((class.clone(), cost(counted, &class, &works, size(&works), gap)?)))
+        .collect()
 }
 
 fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap: Ns) -> Option<Cost> {
@@ -123,8 +123,10 @@ fn cost(counted: &Counted<'_>, class: &[Class], works: &[&Work], total: Ns, gap:
     let fewer = works.iter().map(|work| (work.at, work.dur * 15 / 100)).collect();
     let gone = Edit::Remove(works.iter().map(|work| work.at).collect());
     let edits = vec![Edit::Resize(fewer), Edit::Hoped(Box::new(gone))];
-    // Against runs repeated without the fault the class total was right within a tenth, with the launches that served it.
-    let bounds = (total * 85 / 100, own + own / 10 + works.len() as Ns * gap);
+    // Against runs repeated without the fault the class total was right within a tenth, with the launches that served it; of
+    // arithmetic the fused kernel still does a part.
+    let surely = if class.iter().all(assured) { 85 } else { 60 };
+    let bounds = (total * surely / 100, own + own / 10 + works.len() as Ns * gap);
     Some(counted.of_work(kind, Layer::Operator, works.iter().copied(), (total, bounds), edits))
 }
 

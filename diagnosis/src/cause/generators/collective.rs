@@ -154,7 +154,13 @@ fn links(population: &Population<'_>) -> Vec<Cost> {
         let kind = Kind::Link { ends: (number(a), number(b)), reaches: rate(&calls) * 1e9, best: best * 1e9 };
         let own = calls.iter().flat_map(|(.., members)| members).filter(|(rank, _)| *rank == a);
         let works: Vec<&Work> = own.filter_map(|(rank, op)| work_of(population, *rank, *op)).collect();
-        let mut cost = counted.of_work(kind, Layer::Communication, works, (excess, (excess * 9 / 10, excess * 105 / 100)), Vec::new());
+        let mut cost = counted.of_work(
+            kind,
+            Layer::Communication,
+            works,
+            (excess, (excess * 9 / 10, excess * 105 / 100)),
+            Vec::new(),
+        );
         for at in [a, b] {
             let quick = calls.iter().filter_map(|(ns, bytes, members)| {
                 let (_, op) = members.iter().find(|(rank, _)| *rank == at)?;

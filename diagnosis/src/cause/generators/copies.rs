@@ -23,9 +23,8 @@ pub fn generate(population: &Population<'_>, _: &Packs) -> Vec<Cost> {
 }
 
 fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
-    let is_own = |work: &&Work| {
-        work.direction().is_some_and(|direction| !matches!(direction, CopyDir::PtoP | CopyDir::Staging))
-    };
+    let is_own =
+        |work: &&Work| work.direction().is_some_and(|direction| !matches!(direction, CopyDir::PtoP | CopyDir::Staging));
     let works: Vec<&Work> = counted.work.iter().filter(is_own).collect();
     let exposed: Ns = works.iter().map(|work| work.own).sum();
     if counted.share(exposed) < LEAST {

@@ -58,7 +58,9 @@ fn of_rank(population: &Population<'_>, counted: &Counted<'_>) -> Option<Cost> {
     }
     let total = whole - whole * LEFT / 100;
     let bounds = (whole - gemms, total);
-    let fewer = works.iter().map(|work: &&Work| (work.at, if super::is_gemm(work, population.text(work.name)) { work.dur } else { 0 }));
+    let fewer = works
+        .iter()
+        .map(|work: &&Work| (work.at, if super::is_gemm(work, population.text(work.name)) { work.dur } else { 0 }));
     let edits = vec![Edit::Resize(fewer.collect())];
     let mut cost = counted.of_work(Kind::Experts { turns }, Layer::Operator, works, (total, bounds), edits);
     cost.idle = idle;

@@ -83,7 +83,10 @@ fn compares(work: &Work) -> bool {
 /// From which ratio on a kernel is slow; `None` where no ratio says anything.
 fn limit(op: CanonicalOp, name: &str) -> Option<f64> {
     let lower = name.to_ascii_lowercase();
-    if ["bn_", "batch_norm", "multi_tensor", "backward", "dequant", "unpack", "aicpu"].iter().any(|part| lower.contains(part)) {
+    if ["bn_", "batch_norm", "multi_tensor", "backward", "dequant", "unpack", "aicpu"]
+        .iter()
+        .any(|part| lower.contains(part))
+    {
         return None;
     }
     match op {

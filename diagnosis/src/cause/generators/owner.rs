@@ -13,10 +13,7 @@ use rustc_hash::FxHashMap;
 use self::descend::Owned;
 use crate::{
     analysis::{AnchorKind, Edit, Layer, owners},
-    cause::{
-        Cost, Kind, Occurs, Population, Site,
-        population::Counted,
-    },
+    cause::{Cost, Kind, Occurs, Population, Site, population::Counted},
     ledger::{
         device::Work,
         idle::{self, Idle, Kind as Why},
@@ -48,9 +45,7 @@ pub fn generate(population: &Population<'_>, packs: &Packs) -> Vec<Cost> {
 
 fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) -> Vec<Found> {
     let idle = idle::of(population.trace, counted.rank, &counted.steps);
-    let plumbing = |key: Key| {
-        idle.names.record_of(key).is_some_and(|name| owners::is_plumbing(population.text(name)))
-    };
+    let plumbing = |key: Key| idle.names.record_of(key).is_some_and(|name| owners::is_plumbing(population.text(name)));
     let mut owned = descend::descend(&idle, counted.total, &plumbing);
     merge::merge(&mut owned, &idle, counted.rank);
     let host = host_idle(&idle, counted);
@@ -278,7 +273,8 @@ fn called(population: &Population<'_>, kind: &Kind) -> String {
     };
     let at = |site: &Site| {
         let (before, next) = site.between.unwrap_or_default();
-        let between = if site.between.is_some() { format!("|{}|{}", text(&before), text(&next)) } else { String::new() };
+        let between =
+            if site.between.is_some() { format!("|{}|{}", text(&before), text(&next)) } else { String::new() };
         text(&site.record) + &between
     };
     match kind {

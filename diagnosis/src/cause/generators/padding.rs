@@ -35,16 +35,16 @@ fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
     let kernels = || counted.work.iter().filter(|work| work.is_kernel());
     let norms = grids(kernels().filter(|w| w.in_graph && matches!(w.op, CanonicalOp::AddNorm | CanonicalOp::Norm)));
     let (rows, _) = norms.into_iter().max_by_key(|(_, n)| *n)?;
-    let sampling = |w: &&Work| {
-        !w.in_graph && matches!(w.op, CanonicalOp::Sample | CanonicalOp::Softmax | CanonicalOp::Reduce)
-    };
+    let sampling =
+        |w: &&Work| !w.in_graph && matches!(w.op, CanonicalOp::Sample | CanonicalOp::Softmax | CanonicalOp::Reduce);
     let samples = grids(kernels().filter(sampling));
     let all: usize = samples.values().sum();
     let (needed, _) = samples.into_iter().filter(|(_, n)| n * COMMON >= all).max_by_key(|(blocks, _)| *blocks)?;
     let padded = rows * LEAST.1 >= needed * LEAST.0 && rows >= needed + LEAST.2;
     // A grid that is no count of rows accuses nobody: another row-wise kernel has the same, or the step states its own number.
-    let row_wise =
-        |w: &&Work| w.in_graph && matches!(w.op, CanonicalOp::Rope | CanonicalOp::KvWrite | CanonicalOp::Act | CanonicalOp::Quant);
+    let row_wise = |w: &&Work| {
+        w.in_graph && matches!(w.op, CanonicalOp::Rope | CanonicalOp::KvWrite | CanonicalOp::Act | CanonicalOp::Quant)
+    };
     let batch = counted.steps.iter().filter_map(|step| step.facts.batch).map(u64::from).max();
     let witness = match batch {
         Some(batch) => batch <= needed && needed < 2 * batch.max(1),

@@ -40,7 +40,9 @@ pub fn generate(population: &Population<'_>, _: &Packs) -> Vec<Cost> {
     let each = || population.ranks.iter().zip(&series);
     let mut out = Vec::new();
     out.extend(population.across(each().filter_map(|(counted, series)| drift(counted, series)).collect()));
-    out.extend(population.across(each().filter_map(|(counted, series)| sporadic(population, counted, series)).collect()));
+    out.extend(
+        population.across(each().filter_map(|(counted, series)| sporadic(population, counted, series)).collect()),
+    );
     out.extend(slow_rank(population, &series));
     out
 }

@@ -156,14 +156,20 @@ static PADDING: Doc = doc(
     "CO-11",
     Layer::Runtime,
     Text::new("Padded rows", "填充行"),
-    Text::new("Rows that row-wise kernels of a graph compute above those that are sampled.", "图中逐行 kernel 计算的行数超过被采样的行数。"),
+    Text::new(
+        "Rows that row-wise kernels of a graph compute above those that are sampled.",
+        "图中逐行 kernel 计算的行数超过被采样的行数。",
+    ),
     SHRINKS,
 );
 static EXPOSED: Doc = doc(
     "CO-12",
     Layer::Communication,
     Text::new("Exposed communication", "未被掩盖的通信"),
-    Text::new("Collectives that nothing runs beside: a size, without a change that is known to remove it.", "期间没有其他工作的集合通信：只给出大小，没有已知的消除办法。"),
+    Text::new(
+        "Collectives that nothing runs beside: a size, without a change that is known to remove it.",
+        "期间没有其他工作的集合通信：只给出大小，没有已知的消除办法。",
+    ),
     SHRINKS,
 );
 
@@ -171,7 +177,10 @@ static PROMPTS: Doc = doc(
     "CO-13",
     Layer::Runtime,
     Text::new("Prompts in decode steps", "解码步中的 prompt"),
-    Text::new("What reading prompts adds to the steps that also decode: a size, without a change that is known to remove it.", "读取 prompt 使同时解码的步增加的时间：只给出大小，没有已知的消除办法。"),
+    Text::new(
+        "What reading prompts adds to the steps that also decode: a size, without a change that is known to remove it.",
+        "读取 prompt 使同时解码的步增加的时间：只给出大小，没有已知的消除办法。",
+    ),
     SHRINKS,
 );
 

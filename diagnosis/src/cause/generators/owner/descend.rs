@@ -64,7 +64,8 @@ pub fn descend(idle: &Idle<'_>, counted: Ns, plumbing: &dyn Fn(Key) -> bool) -> 
             let owns = |(key, ns): &(Key, Ns)| {
                 2 * *ns >= half && depth_of(key) > depth && !(kind == Kind::Chain && idle.generic.contains(key))
             };
-            let next = inside.into_iter().filter(owns).max_by_key(|(key, ns)| (depth_of(key), *ns, std::cmp::Reverse(*key)));
+            let next =
+                inside.into_iter().filter(owns).max_by_key(|(key, ns)| (depth_of(key), *ns, std::cmp::Reverse(*key)));
             let Some((found, time)) = next else { break };
             (key, ns, depth) = (Some(found), time, depth_of(&found));
             chosen.retain(|g| left.get(*g).is_some_and(|group| group.keys.contains(&found)));

@@ -140,9 +140,17 @@ fn kernels(takes: impl Fn(usize, usize) -> Ns + Copy) -> Capture {
 fn one_kernel_at_one_position_tells_a_clock_from_contention() {
     let kinds = |capture: &Capture| costs(capture).into_iter().map(|cost| cost.kind.clone()).collect::<Vec<_>>();
     let slower = kernels(|step, _| us(if step < 15 { 100 } else { 125 }));
-    assert!(kinds(&slower).iter().any(|kind| matches!(kind, Kind::Drift { ratio } if *ratio > 1.2)), "{:?}", kinds(&slower));
+    assert!(
+        kinds(&slower).iter().any(|kind| matches!(kind, Kind::Drift { ratio } if *ratio > 1.2)),
+        "{:?}",
+        kinds(&slower)
+    );
     let now_and_then = kernels(|step, position| us(if (step * 8 + position) % 13 == 5 { 300 } else { 100 }));
-    assert!(kinds(&now_and_then).iter().any(|kind| matches!(kind, Kind::Sporadic { .. })), "{:?}", kinds(&now_and_then));
+    assert!(
+        kinds(&now_and_then).iter().any(|kind| matches!(kind, Kind::Sporadic { .. })),
+        "{:?}",
+        kinds(&now_and_then)
+    );
     let even = kernels(|_, _| us(100));
     assert!(!kinds(&even).iter().any(|kind| matches!(kind, Kind::Drift { .. } | Kind::Sporadic { .. })));
 }
@@ -164,22 +172,6 @@ fn experts_that_take_turns_with_gathers_are_one_cost() {
     };
     let one_by_one = |capture: &Capture| costs(capture).iter().any(|cost| matches!(cost.kind, Kind::Experts { .. }));
     assert!(one_by_one(&run(8)) && !one_by_one(&run(2)));
-}
-
-#[test]
-fn every_part_of_the_idle_time_is_in_the_ledger_once() {
-    let capture = Run::steps(6, |r, i| {
-        r.work(Category::FrameworkOp, "aten::linear", us(20)).launch(GEMM, us(4 + i as Ns)).wait();
-        r.graph(&[(GEMM, us(20)), (NORM, us(5))], us(2)).think(us(40)).token();
-    });
-    let rank = &capture.1.ranks[0];
-    let steps: Vec<_> = rank.counted_steps().collect();
-    let idle = crate::ledger::idle::of(&capture.0, rank, &steps);
-    let counted = |gap: &&crate::analysis::idle::Gap| steps.iter().any(|step| step.index == gap.step);
-    let gaps: Ns = rank.gaps.iter().filter(counted).map(|gap| gap.span.len()).sum();
-    let parts: Ns = idle.parts.iter().map(|part| part.span.len()).sum();
-    assert_eq!(parts, gaps);
-    assert!(idle.parts.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start), "disjoint and in order");
 }
 
 #[test]
