@@ -17,8 +17,9 @@ use super::{
 };
 
 /// Sections of a report on one capture.
-const SECTIONS: [&str; 17] = [
+const SECTIONS: [&str; 18] = [
     "Verdict",
+    "What takes the most time",
     "The capture",
     "How the steps were found",
     "Steps",
