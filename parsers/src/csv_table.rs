@@ -269,7 +269,7 @@ mod tests {
         let (_file, opened) = table(&content);
         let mut table = opened.unwrap();
         assert_eq!(rows(&mut table), [(Some("a".to_owned()), Some(1))]);
-        assert!(table.damage().unwrap().contains("no end"));
+        assert!(table.damage().is_some());
     }
 
     #[test]

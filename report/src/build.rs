@@ -15,7 +15,10 @@ use super::{
 };
 use diagnosis::{
     analysis::{Analysis, Class, Jitter, Rank, Selection, contradiction::Against, job_sums::JobTotals, sequences},
-    diagnose::Diagnosis,
+    diagnose::{
+        Diagnosis,
+        state::{self, State},
+    },
 };
 
 /// Unmapped names listed; the rest is counted.
@@ -68,7 +71,8 @@ impl Capture {
             counterfactual: diagnosis.counterfactual.clone(),
             breaches: diagnosis.breaches.clone(),
             coverage: diagnosis.coverage,
-            abstained: diagnosis.abstained.clone(),
+            // A preview that could not decide is no loss.
+            abstained: diagnosis.abstained.iter().filter(|of| state::of(of.rule) == State::Stable).cloned().collect(),
             mapping: mapping(trace, analysis),
             ledger,
             stats,

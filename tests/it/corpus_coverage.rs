@@ -33,6 +33,9 @@ const LITTLE_KNOWN: &[(&str, f64)] = &[
     ("kineto/hta-mtia_inference_trace/", 0.45),
     ("msprof/neopan-tilelang-", 0.0),
     ("msprof-op/bigorange-mixop-2026-09", 0.0),
+    // Operators of MindSpore with the scopes they stand in, and those of the AI CPU.
+    ("mindspore/mindinsight-run2-alexnet-910/normal_run/profiler/aicore", 0.70),
+    ("mindspore/mindinsight-run2-alexnet-910/normal_run/profiler/aicpu", 0.0),
     // Its report names no kernel.
     ("metax/mcprofiler-nsa-c500/", 0.0),
 ];

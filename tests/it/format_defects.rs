@@ -87,7 +87,8 @@ fn d2_what_is_gained_is_at_most_what_is_removed() {
         for finding in diagnosis.findings.iter().filter(|finding| finding.rule == rule) {
             let gain = finding.estimate.from - finding.estimate.to_low;
             // Nothing links the operations to launches: a gap before one does not go with it.
-            assert!(gain as f64 <= takes + 100.0, "{rule}: {gain}");
+            // The price is that of all kernels of the class, and uncertain by a tenth.
+            assert!(gain as f64 <= 1.2 * takes, "{rule}: {gain}");
         }
     }
 }

@@ -327,7 +327,7 @@ fn kernel(name: &str) -> Value {
         text.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned).collect()
     };
     let applied = |word: &&String| word.len() > 7 && (word.ends_with("Functor") || word.contains("_kernel"));
-    let named = inner.and_then(|inner| words(inner).iter().filter(applied).next_back().cloned());
+    let named = inner.and_then(|inner| words(inner).iter().rfind(applied).cloned());
     let named = named.map(|name| name.replace("_kernel_cuda", "").replace("_kernel_impl", ""));
     // A functor inside another one says more than the outer one.
     named.map_or_else(|| Value::Kernel(name.to_owned()), Value::Raw)

@@ -145,7 +145,6 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);
     ranking::assure(&mut findings);
     ranking::hold_back(&mut findings);
-    abstained.retain(|abstention| state::of(abstention.rule) == state::State::Stable);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
     abstained.extend(lost::withhold(&mut findings, analysis));

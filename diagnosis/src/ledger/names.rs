@@ -36,7 +36,7 @@ pub struct Names<'a> {
     trace: &'a Trace,
     records: FxHashMap<(StringId, bool), Key>,
     texts: FxHashMap<String, Key>,
-    between: FxHashMap<(Option<Key>, Option<Key>, Option<Key>), Key>,
+    between: FxHashMap<[Option<Key>; 3], Key>,
     sites: Vec<Site>,
     paths: Vec<(Option<Path>, Key)>,
     known: FxHashMap<(Option<Path>, Key), Path>,
@@ -80,7 +80,7 @@ impl<'a> Names<'a> {
     /// The key of own time between two records.
     pub fn between(&mut self, inside: Option<Key>, before: Option<Key>, next: Option<Key>) -> Key {
         let fresh = Key(self.sites.len() as u32);
-        let key = *self.between.entry((inside, before, next)).or_insert(fresh);
+        let key = *self.between.entry([inside, before, next]).or_insert(fresh);
         if key == fresh {
             self.sites.push(Site::Between { inside, before, next });
         }

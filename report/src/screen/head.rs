@@ -107,7 +107,7 @@ fn device(screen: &Screen<'_>) -> Option<String> {
     let name = group.chip.as_ref().map(|chip| &chip.name).or(group.name.as_ref()).or(group.vendor.as_ref())?;
     let mut said = text::plain(name, 40);
     if let Some(rank) = capture.verdict.place.as_ref().map(|place| place.rank) {
-        said += &match capture.world_size.filter(|size| *size > 1).map(|size| u64::from(size)) {
+        said += &match capture.world_size.filter(|size| *size > 1).map(u64::from) {
             Some(size) => format!(", rank {rank} / {size}"),
             None if capture.ranks.len() > 1 => format!(", rank {rank} / {}", capture.ranks.len()),
             None => String::new(),

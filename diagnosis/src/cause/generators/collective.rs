@@ -40,6 +40,12 @@ const CULPRIT: f64 = 0.5;
 /// Exposed communication that is told as a size, as a share of the counted time.
 const EXPOSED: f64 = 0.20;
 
+/// Collectives of one kind, each with the time that its data moved, ns.
+type Moved<'w> = Vec<(&'w Work, Ns)>;
+
+/// A transfer between two stages: ns, bytes, and the operation on each rank.
+type Sent = (Ns, i64, Vec<(usize, u32)>);
+
 /// Costs of communication.
 pub fn generate(population: &Population<'_>, _: &Packs) -> Vec<Cost> {
     let mut out = latencies(population);
@@ -74,7 +80,7 @@ fn latencies(population: &Population<'_>) -> Vec<Cost> {
     let matched = transfers(population);
     let mut found: BTreeMap<&'static str, Vec<Cost>> = BTreeMap::new();
     for counted in &population.ranks {
-        let mut kinds: BTreeMap<&'static str, (Ns, Vec<(&Work, Ns)>)> = BTreeMap::new();
+        let mut kinds: BTreeMap<&'static str, (Ns, Moved<'_>)> = BTreeMap::new();
         for work in counted.work.iter().filter(|work| work.kind == OpKind::Comm) {
             let Some((called, Some(usual))) = kind(population.text(work.name)) else { continue };
             let transfer = matched.get(&(counted.at, work.at)).copied().unwrap_or(work.dur).min(work.dur);
@@ -89,13 +95,7 @@ fn latencies(population: &Population<'_>) -> Vec<Cost> {
 }
 
 /// One rank `alone` cannot tell the transfer from waiting for the others.
-fn latency(
-    counted: &Counted<'_>,
-    called: &'static str,
-    usual: Ns,
-    works: Vec<(&Work, Ns)>,
-    alone: bool,
-) -> Option<Cost> {
+fn latency(counted: &Counted<'_>, called: &'static str, usual: Ns, works: Moved<'_>, alone: bool) -> Option<Cost> {
     let median = super::median(works.iter().map(|(_, ns)| *ns))?;
     let small: Vec<(&Work, Ns)> = works.into_iter().filter(|(_, ns)| *ns < SMALL * median).collect();
     let excess: Ns = small.iter().map(|(_, ns)| (ns - usual).max(0)).sum();
@@ -127,7 +127,7 @@ fn longest<'w>(works: impl Iterator<Item = &'w Work>) -> Option<StringId> {
 /// Links between two stages of a pipeline that are slower than the best one.
 fn links(population: &Population<'_>) -> Vec<Cost> {
     let analysis = population.analysis;
-    let mut ends: BTreeMap<(usize, usize), Vec<(Ns, i64, Vec<(usize, u32)>)>> = BTreeMap::new();
+    let mut ends: BTreeMap<(usize, usize), Vec<Sent>> = BTreeMap::new();
     for instance in &analysis.job.instances {
         let pair = analysis.job.groups.get(instance.group).is_some_and(|group| group.is_pair);
         let [a, b] = instance.members[..] else { continue };
@@ -138,12 +138,12 @@ fn links(population: &Population<'_>) -> Vec<Cost> {
             ends.entry(link).or_default().push((instance.transfer, bytes, members));
         }
     }
-    let rate = |calls: &[(Ns, i64, Vec<(usize, u32)>)]| {
+    let rate = |calls: &[Sent]| {
         let (time, bytes) = calls.iter().fold((0, 0i64), |(t, b), (ns, more, _)| (t + ns, b.saturating_add(*more)));
         bytes as f64 / time.max(1) as f64
     };
     let best = ends.values().map(|calls| rate(calls)).fold(LINK.0, f64::max);
-    let cost = |((a, b), calls): ((usize, usize), Vec<(Ns, i64, Vec<(usize, u32)>)>)| {
+    let cost = |((a, b), calls): ((usize, usize), Vec<Sent>)| {
         let usual = |bytes: i64| (bytes as f64 / best) as Ns + LINK.1;
         let excess: Ns = calls.iter().map(|(ns, bytes, _)| (ns - usual(*bytes)).max(0)).sum();
         let counted = population.ranks.iter().find(|rank| rank.at == a)?;

@@ -231,6 +231,7 @@ pub fn host_slices<'a>(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn spans(list: &[(Ns, Ns)]) -> Vec<Span> {

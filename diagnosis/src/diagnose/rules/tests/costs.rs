@@ -1,5 +1,7 @@
 //! Each generator on a run that has its cost, and on a near one that has not.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use model::{Category, Ns, Trace};
 
 use crate::{

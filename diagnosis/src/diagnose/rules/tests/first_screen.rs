@@ -131,7 +131,8 @@ fn kernels_of_counter_passes_are_no_run_and_nothing_is_asked_about_the_time_betw
     assert!(text(&alone.verdict.headline).contains("ran one after the other"), "{}", text(&alone.verdict.headline));
     assert!(alone.verdict.place.is_none() && alone.verdict.unjudged.is_empty());
     let holes = run(Some((ImportStat::MISSING_KERNELS, 100)));
-    assert!(unjudged(&holes)[0].contains("have holes"), "{:?}", unjudged(&holes));
+    let said = text(&holes.verdict.headline) + &unjudged(&holes).join(" ");
+    assert!(said.contains("have holes") || said.contains("ncomplete"), "{said}");
     let usual = run(None);
     assert!(usual.verdict.place.is_some() && unjudged(&usual)[0].contains("record the host's calls"));
 }
@@ -360,7 +361,9 @@ fn where_no_rule_names_a_cause_the_rate_of_the_longest_operator_stands_in_the_he
         });
         trace.devices[0].name = Some(trace.strings.intern("NVIDIA H100 80GB HBM3"));
         let d = diagnosis(&(trace, analysis));
-        (d.findings.iter().map(|finding| finding.rule).collect::<Vec<_>>(), text(&d.verdict.headline))
+        // What is left of the time is always stated.
+        let named = d.findings.iter().map(|finding| finding.rule).filter(|rule| *rule != "CO-14");
+        (named.collect::<Vec<_>>(), text(&d.verdict.headline))
     };
     // 33.6 MB take 10 µs at 3.35 TB/s.
     let (rules, said) = run("[[4, 4096], [4096, 4096]]");

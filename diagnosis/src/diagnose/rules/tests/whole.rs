@@ -26,7 +26,8 @@ fn a_launch_bound_run_is_blamed_once_and_on_the_runtime() {
 fn a_full_graph_that_keeps_the_device_busy_has_no_host_finding() {
     let d = diagnosis(&graph(12, |_, _| {}));
     let host: Vec<_> = d.findings.iter().filter(|f| f.layer == Layer::Runtime).map(|f| f.rule).collect();
-    assert_eq!(host, [""; 0]);
+    // What is left of the time is always stated, and accuses nobody.
+    assert!(host.iter().all(|rule| *rule == "CO-14"), "{host:?}");
     assert_eq!(d.verdict.layer, VerdictLayer::Operator);
     assert!(d.verdict.because.is_empty());
     assert_eq!(d.verdict.level, Some(Level::Run));
