@@ -272,14 +272,15 @@ impl Finding {
         let open = least <= other.least_gain_share() && most >= other.max_gain_share();
         let keeps = own.method == Method::Replay && (as_much || open);
         if larger && !keeps && other.method != Method::None {
-            let mut price = *other;
+            let (mut price, mut both) = (*other, false);
             // A replayed remedy that brings more than its cost has a part in other costs, too: the truth lies between the two.
             if own.method == Method::Replay && own.from == price.from && least > other.max_gain_share() {
                 price.to_high = (price.to_low + price.to_high) / 2;
                 price.to_low = own.to_low;
+                both = true;
             }
             (self.estimate, self.limits, self.over) = (price, of.limits, of.over);
-            if of.changes.iter().any(|(_, change)| !change.edits.is_empty()) {
+            if !both && of.changes.iter().any(|(_, change)| !change.edits.is_empty()) {
                 self.changes.clone_from(&of.changes);
             }
         }
