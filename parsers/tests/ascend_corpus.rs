@@ -295,7 +295,6 @@ fn files_of_sums_say_what_they_hold_and_what_to_give() {
         ("cluster-analysis/msinsight-cluster/communication_group.json".to_owned(), "communication group"),
         ("cluster-analysis/communication-group/communication_group.json".to_owned(), "communication group"),
         ("cluster-analysis/communication-group/communication_group_old.json".to_owned(), "communication group"),
-        (format!("{output}/step_trace_time.csv"), "sums of the parts of each step"),
         (format!("{output}/api_statistic.csv"), "sums of the host's calls"),
         (format!("{output}/operator_details.csv"), "sums of the framework's operators"),
         (format!("{output}/communication.json"), "sums of each collective"),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{Category, ImportStat, LedgerRow, Manifest, Severity, Trace, TrackKind};
 
-use super::model::{Integrity, Place};
+use super::{integrity::Integrity, places::Place};
 
 /// Share of the records from which a loss can change the answer: the least gain that a finding has is 1 % of a step.
 const MATTERS: f64 = 0.01;

@@ -34,6 +34,8 @@
 //! | [`edit`] | elementary changes to a recorded run |
 //! | [`replay`] | what the steps would take after such changes |
 //! | `logged` | steps that a log times |
+//! | [`integrity`] | signs that a trace cannot be taken at face value |
+//! | [`places`](mod@places) | where work ran: the accelerators of each process |
 //! | [`loss`] | what of the run the capture lacks |
 //! | `passes` | steps found as equal passes that repeat |
 //! | [`period`] | layers found as tandem repeats |
@@ -63,6 +65,7 @@ pub mod graph_capture;
 pub mod host;
 pub mod idle;
 pub mod inflation;
+pub mod integrity;
 pub mod jitter;
 pub mod job;
 pub mod job_sums;
@@ -84,6 +87,7 @@ pub mod owners;
 mod passes;
 pub mod period;
 pub mod pipeline;
+pub mod places;
 pub mod replay;
 mod routed;
 mod sampled;
@@ -99,17 +103,19 @@ mod training;
 pub mod wait;
 pub mod workload;
 
-pub use self::model::{Analysis, Class, Facts, GraphMode, Integrity, Jitter, Options, Place, Rank, Selection, Step};
+pub use self::model::{Analysis, Class, Facts, GraphMode, Jitter, Options, Rank, Selection, Step};
 pub use anchor::{Anchor, AnchorKind, Confidence};
 pub use bucket::{Bucket, CopyDir, HostLabel, Layer, Shadow};
 pub use edit::Edit;
+pub use integrity::Integrity;
 pub use job::Job;
 pub use loss::Loss;
 pub use measured::{Joined, Measured};
 pub use median::median;
 pub use owners::{Owner, Owners};
 pub use period::Period;
-pub use pipeline::{analyze, places, rank_count};
+pub use pipeline::analyze;
+pub use places::{Place, places, rank_count};
 pub use scheduler::{RankCounter, Scheduler};
 pub use timeline::{Call, DeviceOp, OpKind, Timeline};
 pub use workload::Workload;

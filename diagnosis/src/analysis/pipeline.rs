@@ -1,6 +1,6 @@
 //! Who orders the analysis: names, what each rank's device did, what the ranks did together, then steps and attribution.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use model::{Category, Ns, ProcessId, Span, StringId, Trace, TrackKind};
 use rayon::prelude::*;
@@ -16,6 +16,7 @@ use super::{
     graph_capture::{Tracks, range_at},
     host::{HostStates, Labels},
     idle::Explainer,
+    integrity::Integrity,
     launch_shape,
     launching::{Launching, Recorded},
     lead::Lead,
@@ -24,9 +25,11 @@ use super::{
     matching,
     measured::Measured,
     median::median,
-    model::{Analysis, Facts, Integrity, Options, Place, Rank, Selection, Step},
+    model::{Analysis, Facts, Options, Rank, Selection, Step},
     owners::{self, Owners, Window},
-    period, routed,
+    period,
+    places::{self, Place},
+    routed,
     scheduler::{self, RankCounter},
     segments::Segments,
     stated,
@@ -74,38 +77,11 @@ fn canonical(trace: &Trace, packs: &Packs) -> Names {
     Names { ops, coverage: (total > 0).then(|| 1.0 - missing as f64 / total as f64), unmapped }
 }
 
-/// The devices that worked, process by process.
-fn worked(trace: &Trace) -> impl Iterator<Item = Place> {
-    let mut places: BTreeMap<(ProcessId, i32), bool> = BTreeMap::new();
-    let devices = timeline::Devices::of(trace);
-    for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
-        if track.key.kind == TrackKind::DeviceQueue {
-            let work = lane.category.iter().any(|c| c.is_device_work());
-            *places.entry((track.key.process, devices.of_queue(&track.key))).or_default() |= work;
-        }
-    }
-    let working = places.into_iter().filter(|(_, work)| *work).enumerate();
-    working.map(move |(position, ((process, device), _))| {
-        let said = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
-        Place { rank: said.unwrap_or(position as u32), process, device }
-    })
-}
-
-/// The ranks that [`analyze`] would find by what devices did, in its order.
-pub fn places(trace: &Trace) -> Vec<Place> {
-    worked(trace).collect()
-}
-
-/// Their number.
-pub fn rank_count(trace: &Trace) -> usize {
-    worked(trace).count()
-}
-
 /// Analyses one capture: names, what each rank's device did, what the ranks did together, then steps and attribution.
 pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     let names = canonical(trace, packs);
     let wanted = |place: &Place| options.rank.is_none_or(|wanted| wanted == place.rank);
-    let places: Vec<Place> = worked(trace).filter(wanted).collect();
+    let places: Vec<Place> = places::places(trace).into_iter().filter(wanted).collect();
     let build = |place: &Place| {
         let mut timeline = timeline::build(trace, packs, &names.ops, place.process, place.device);
         convolved::mark(trace, &mut timeline);
@@ -178,7 +154,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
         job,
         op_coverage: names.coverage,
         unmapped: names.unmapped,
-        loss: Loss::of(trace, &worked(trace).collect::<Vec<_>>(), &integrity),
+        loss: Loss::of(trace, &places::places(trace), &integrity),
         integrity,
         measured,
         contradictions: stated::contradictions(trace, &ranks),
