@@ -8,6 +8,9 @@ use crate::{
     i18n::{Message, Text, Value},
 };
 
+/// The id under which what no other statement covers is told.
+pub const REST: &str = "CO-14";
+
 /// Names of one sentence, at most.
 const NAMES: usize = 5;
 
@@ -72,7 +75,7 @@ pub fn rest((ns, mean): (Ns, Ns), count: usize, parts: Vec<Message>) -> (&'stati
         ("count", Value::Count(count as u64)),
         ("parts", parts),
     ];
-    ("CO-14", Message::new(SAYS, args))
+    (REST, Message::new(SAYS, args))
 }
 
 fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
@@ -109,8 +112,8 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
         }
         Kind::Nodes => {
             const SAYS: Text = Text::new(
-                "the device pauses between the nodes of replayed graphs ({count} gaps, the longest {longest}); half of it is counted",
-                "设备在回放图的节点之间停顿（{count} 个间隙，最长 {longest}）；按一半计",
+                "the device pauses between the nodes of replayed graphs ({count} gaps, the longest {longest}), half of which counts as avoidable",
+                "设备在回放图的节点之间停顿（{count} 个间隙，最长 {longest}），其中一半视为可避免",
             );
             ("CO-04", Message::new(SAYS, [count, longest]))
         }
@@ -119,14 +122,14 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 "the device is idle although its work is queued: from one operation to the next, or until another queue is done ({count} gaps, the longest {longest})",
                 "工作已在队列中而设备空闲：算子之间的间隔，或等待其他队列（{count} 个间隙，最长 {longest}）",
             );
-            ("CO-14", Message::new(SAYS, [count, longest]))
+            (REST, Message::new(SAYS, [count, longest]))
         }
         Kind::Scattered => {
             const SAYS: Text = Text::new(
                 "the device waits for the host at many places, none of which is 0.5 % of the time ({count} gaps, the longest {longest})",
                 "设备在许多处等待主机，每一处都不足 0.5%（{count} 个间隙，最长 {longest}）",
             );
-            ("CO-14", Message::new(SAYS, [count, longest]))
+            (REST, Message::new(SAYS, [count, longest]))
         }
         Kind::Copies { direction, memory, bytes } => {
             const SAYS: Text = Text::new(

@@ -1,11 +1,13 @@
-//! Which rows of the tables a finding names: in its claim, in a fact, or by the slices that it rests on.
+//! Which rows of the tables a finding names: in its claim, in a fact, by the slices that it rests on, or because most of their time
+//! is what it is about.
 
-use model::{SliceId, StringId};
+use model::{SliceId, Span, StringId};
 use rustc_hash::FxHashSet;
 
 use super::{Finding, rule::Context};
 use crate::{
-    analysis::{Layer, owners::short},
+    analysis::{Layer, Rank, owners::short},
+    cause::statement::REST,
     i18n::{Message, Value},
     largest::{self, Kind, Largest},
 };
@@ -15,7 +17,11 @@ const TELLING: usize = 8;
 
 /// The tables of a capture, with every row marked that one of the findings names.
 pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
-    let mut largest = largest::of(cx.trace, cx.analysis);
+    let about = |rank: &Rank| -> Vec<Span> {
+        let own = findings.iter().filter(|finding| finding.ranks.first() == Some(&rank.rank) && finding.rule != REST);
+        own.flat_map(|finding| finding.selection.iter().copied()).collect()
+    };
+    let mut largest = largest::of(cx.trace, cx.analysis, about);
     let mut words = FxHashSet::<&str>::default();
     let mut names = FxHashSet::<(bool, StringId)>::default();
     for finding in findings {
@@ -34,7 +40,7 @@ pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
         let shown = row.longest.and_then(|slice| name(cx, slice)).is_some_and(|name| names.contains(&(of_host, name)));
         // Claims name a record with those around it: `llama.py(374): forward ← …`.
         let within = own.len() >= TELLING && words.iter().any(|said| said.contains(&*own));
-        row.named = within
+        row.named |= within
             || shown
             || words.contains(row.name.as_str())
             || words.contains(&*own)

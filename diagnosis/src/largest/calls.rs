@@ -19,6 +19,8 @@ pub(super) struct Host<'a> {
     pub windows: &'a Cover,
     /// The part of it in which the device was idle.
     pub idle: &'a Cover,
+    /// The part of that which a finding is about.
+    pub stated: &'a Cover,
 }
 
 impl<'a> Host<'a> {
@@ -43,7 +45,8 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
         for i in (0..lane.len()).filter(|i| host.windows.contains(lane.start[*i])) {
             let category = lane.category[i];
             if category == Category::HostApi || (category == Category::OsApi && launches) {
-                let idle = host.idle.within(Span::new(lane.start[i], lane.end(i)));
+                let span = Span::new(lane.start[i], lane.end(i));
+                let idle = (host.idle.within(span), host.stated.within(span));
                 sums.entry((lane.name[i], category.name())).or_default().add(lane.dur[i], idle, lane.id(i));
             }
         }

@@ -54,7 +54,7 @@ pub(super) fn of(trace: &Trace, rank: &Rank, work: &Work<'_>, spread: &Spread) -
         let said = call.and_then(|call| call.op);
         let bytes = call.and_then(|call| call.bytes).filter(|bytes| *bytes > 0);
         let key = (said, bytes, Some(op.name).filter(|_| said.is_none()));
-        sums.entry(key).or_default().add(op.dur(), work.alone(op), op.slice);
+        sums.entry(key).or_default().add(op.dur(), (work.alone(op), work.stated(op)), op.slice);
         let moved = moved.entry(key).or_default();
         moved.bytes = moved.bytes.saturating_add(bytes.unwrap_or(0));
         moved.time = moved.time.saturating_add(transfer(rank, op));

@@ -57,6 +57,11 @@ impl Cover {
         before.saturating_add(Span::new(span.start, span.end.min(t)).len())
     }
 
+    /// What of it `other` covers, too.
+    pub fn and(&self, other: &Self) -> Self {
+        self.without(&self.without(other))
+    }
+
     /// What of it `other` does not cover.
     pub fn without(&self, other: &Self) -> Self {
         let mut out = Vec::new();
@@ -91,6 +96,7 @@ mod tests {
         assert!(cover.contains(10) && cover.contains(29) && !cover.contains(30) && !cover.contains(9));
         let rest = cover.without(&of(&[(0, 12), (28, 42), (48, 70)]));
         assert_eq!(rest.spans(), [Span::new(12, 28), Span::new(42, 48)]);
+        assert_eq!(cover.and(&of(&[(0, 12), (28, 42)])).spans(), of(&[(10, 12), (28, 30), (40, 42)]).spans());
         assert_eq!(of(&[]).within(Span::new(0, 5)), 0);
     }
 }

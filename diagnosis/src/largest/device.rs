@@ -21,11 +21,13 @@ pub(super) struct Work<'a> {
     pub idle: Cover,
     communication: Cover,
     copies: Cover,
+    /// Time that a finding is about.
+    pub stated: Cover,
 }
 
 impl<'a> Work<'a> {
     /// The work of a rank in `windows`.
-    pub fn of(rank: &'a Rank, windows: &Cover) -> Self {
+    pub fn of(rank: &'a Rank, windows: &Cover, stated: Vec<Span>) -> Self {
         let all = &rank.timeline.ops;
         let cover = |pick: fn(OpKind) -> bool| {
             Cover::of(all.iter().filter(|op| pick(op.kind)).map(|op| Span::new(op.start, op.end)).collect())
@@ -45,6 +47,7 @@ impl<'a> Work<'a> {
             idle: windows.without(&cover(|_| true)),
             communication: clip(cover(|kind| kind == OpKind::Comm)),
             copies: clip(cover(|kind| matches!(kind, OpKind::Copy(_)))),
+            stated: Cover::of(stated),
         }
     }
 
@@ -52,6 +55,11 @@ impl<'a> Work<'a> {
     pub fn exposed(&self) -> (Option<Ns>, Option<Ns>) {
         let alone = |of: &Cover, over: &Cover| (of.len() > 0).then(|| of.without(over).len());
         (alone(&self.communication, &self.computing), alone(&self.copies, &self.kernels))
+    }
+
+    /// For how much of an operation a finding speaks of it, ns.
+    pub fn stated(&self, op: &DeviceOp) -> Ns {
+        self.stated.within(Span::new(op.start, op.end))
     }
 
     /// What of a collective no computation hides, ns.
@@ -71,7 +79,7 @@ pub(super) fn kernels(trace: &Trace, work: &Work<'_>) -> Vec<Row> {
         };
         let comm = op.kind == OpKind::Comm;
         let exposed = if comm { work.alone(op) } else { 0 };
-        sums.entry((op.name, of, comm)).or_default().add(op.dur(), exposed, op.slice);
+        sums.entry((op.name, of, comm)).or_default().add(op.dur(), (exposed, work.stated(op)), op.slice);
     }
     let name = |id: StringId| trace.strings.get(id);
     largest(
@@ -91,7 +99,7 @@ pub(super) fn copies(trace: &Trace, work: &Work<'_>) -> Vec<Row> {
         let detail = detail(trace, op);
         let key = (dir, detail.and_then(|d| d.src), detail.and_then(|d| d.dst));
         let hidden = work.kernels.within(Span::new(op.start, op.end));
-        sums.entry(key).or_default().add(op.dur(), op.dur().saturating_sub(hidden), op.slice);
+        sums.entry(key).or_default().add(op.dur(), (op.dur().saturating_sub(hidden), work.stated(op)), op.slice);
         if let Some(bytes) = detail.and_then(|d| d.bytes) {
             let (all, time) = moved.entry(key).or_default();
             (*all, *time) = (all.saturating_add(bytes), time.saturating_add(op.dur()));

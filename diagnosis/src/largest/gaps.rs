@@ -41,13 +41,19 @@ enum Charge {
 }
 
 /// The idle time of a rank by owner, and its longest gaps.
-pub(super) fn of(trace: &Trace, analysis: &Analysis, rank: &Rank, windows: &Cover) -> (Vec<Row>, Vec<LongGap>) {
+pub(super) fn of(
+    trace: &Trace,
+    analysis: &Analysis,
+    rank: &Rank,
+    windows: &Cover,
+    stated: &Cover,
+) -> (Vec<Row>, Vec<LongGap>) {
     let mut search = Search { trace, rank, nests: Nests::new(trace) };
     let mut sums: FxHashMap<Charge, Sum> = FxHashMap::default();
     let mut long: Vec<(Ns, usize, Charge, SliceId)> = Vec::new();
     for (index, gap) in rank.gaps.iter().enumerate().filter(|(_, gap)| windows.contains(gap.span.start)) {
         let Some((charge, slice)) = search.charge(index, gap) else { continue };
-        sums.entry(charge).or_default().add(gap.span.len(), gap.span.len(), slice);
+        sums.entry(charge).or_default().add(gap.span.len(), (gap.span.len(), stated.within(gap.span)), slice);
         if long.len() < ROWS || long.last().is_some_and(|(ns, ..)| gap.span.len() > *ns) {
             long.push((gap.span.len(), index, charge, slice));
             long.sort_by_key(|(ns, index, ..)| (Reverse(*ns), *index));

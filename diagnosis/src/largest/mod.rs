@@ -143,11 +143,12 @@ impl Largest {
     }
 }
 
-/// The tables of a capture.
-pub fn of(trace: &Trace, analysis: &Analysis) -> Largest {
+/// The tables of a capture. `stated` gives the time of a rank that findings are about.
+pub fn of(trace: &Trace, analysis: &Analysis, stated: impl Fn(&Rank) -> Vec<Span>) -> Largest {
     let spreads = collectives::spreads(analysis);
     let ranks = analysis.ranks.iter().zip(&spreads).filter(|(rank, _)| !rank.timeline.ops.is_empty());
-    let mut tables: Vec<Tables> = ranks.map(|(rank, spread)| of_rank(trace, analysis, rank, spread)).collect();
+    let mut tables: Vec<Tables> =
+        ranks.map(|(rank, spread)| of_rank(trace, analysis, rank, spread, stated(rank))).collect();
     // What a profiler summed says more of a run than a host without its device.
     let of_sums = sums::of(trace);
     if tables.is_empty() && of_sums.is_empty() {
@@ -157,21 +158,23 @@ pub fn of(trace: &Trace, analysis: &Analysis) -> Largest {
     Largest { tables, samples: samples::of(trace, analysis) }
 }
 
-fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives::Spread) -> Tables {
+fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives::Spread, stated: Vec<Span>) -> Tables {
     let asked = || rank.steps.iter().filter(|step| step.selection != Selection::NotAsked);
     let windows = Cover::of(asked().map(|step| step.window).collect());
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
     let (over, steps) = if marked { (Over::Steps, asked().count()) } else { (Over::Window, 0) };
-    let work = Work::of(rank, &windows);
+    let work = Work::of(rank, &windows, stated);
     let mut out = Tables::empty(Some(rank.rank), over, steps, windows.len());
     out.rows = device::kernels(trace, &work);
     out.rows.extend(device::copies(trace, &work));
     out.rows.extend(collectives::of(trace, rank, &work, spread));
     let threads = launching(rank);
-    let host = calls::Host { process: rank.process, threads: &threads, windows: &windows, idle: &work.idle };
+    let waited = work.idle.and(&work.stated);
+    let host =
+        calls::Host { process: rank.process, threads: &threads, windows: &windows, idle: &work.idle, stated: &waited };
     out.rows.extend(calls::of(trace, &host));
     out.rows.extend(own::of(trace, &host));
-    let (idle, long) = gaps::of(trace, analysis, rank, &windows);
+    let (idle, long) = gaps::of(trace, analysis, rank, &windows, &work.stated);
     out.rows.extend(idle);
     out.gaps = long;
     (out.exposed_communication, out.exposed_copies) = work.exposed();
@@ -202,7 +205,8 @@ fn of_host(trace: &Trace) -> Option<Tables> {
     let end = (0..lane.len()).filter(told).map(|i| lane.end(i)).max()?;
     let process: ProcessId = track.key.process;
     let windows = Cover::of(vec![Span::new(start, end)]);
-    let host = calls::Host { process, threads: &[TrackId(at)], windows: &windows, idle: &windows };
+    let host =
+        calls::Host { process, threads: &[TrackId(at)], windows: &windows, idle: &windows, stated: &Cover::default() };
     let rank = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
     let mut out = Tables::empty(rank, Over::Host, 0, windows.len());
     out.rows = calls::of(trace, &host);

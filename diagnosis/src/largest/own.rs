@@ -47,16 +47,19 @@ struct Open {
     end: Ns,
     own: Ns,
     idle: Ns,
+    stated: Ns,
 }
 
-/// Gives every record that has time in the tables' its own part of that, and what of it the device was idle.
-fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, Ns)) {
+/// Gives every record that has time in the tables' its own part of that, and for how much of it the device was idle and a finding
+/// says so.
+fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, (Ns, Ns))) {
     let mut open: Vec<Open> = Vec::new();
     let mut at = Ns::MIN;
     let spend = |top: &mut Open, span: Span| {
         if !span.is_empty() {
             top.own = top.own.saturating_add(host.windows.within(span));
             top.idle = top.idle.saturating_add(host.idle.within(span));
+            top.stated = top.stated.saturating_add(host.stated.within(span));
         }
     };
     let rows = (0..lane.len()).filter(|i| tells(lane.category[*i])).map(Some).chain([None]);
@@ -67,7 +70,7 @@ fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, Ns)) {
             spend(&mut top, Span::new(at, end));
             at = at.max(end);
             if top.own > 0 {
-                take(top.row, top.own, top.idle);
+                take(top.row, top.own, (top.idle, top.stated));
             }
         }
         let Some(row) = row else { break };
@@ -75,6 +78,6 @@ fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, Ns)) {
             spend(top, Span::new(at, start));
         }
         at = at.max(start);
-        open.push(Open { row, end: lane.end(row), own: 0, idle: 0 });
+        open.push(Open { row, end: lane.end(row), own: 0, idle: 0, stated: 0 });
     }
 }

@@ -69,7 +69,7 @@ pub struct Row {
     pub skew: Option<(Ns, Ns)>,
     /// The longest of them.
     pub longest: Option<SliceId>,
-    /// Whether a finding names it.
+    /// Whether a finding names it, or is about at least half of its time.
     pub named: bool,
 }
 
@@ -106,11 +106,14 @@ pub(super) struct Sum {
     pub exposed: Ns,
     pub max: Ns,
     pub longest: Option<SliceId>,
+    /// Of the time that decides whether it is named, what a finding is about, ns.
+    pub stated: Ns,
 }
 
 impl Sum {
-    /// Adds one of so long, of which so much is exposed.
-    pub fn add(&mut self, ns: Ns, exposed: Ns, slice: SliceId) {
+    /// Adds one of so long, of which so much is exposed, and of so much a finding speaks.
+    pub fn add(&mut self, ns: Ns, (exposed, stated): (Ns, Ns), slice: SliceId) {
+        self.stated = self.stated.saturating_add(stated);
         self.count += 1;
         self.total = self.total.saturating_add(ns);
         self.exposed = self.exposed.saturating_add(exposed);
@@ -122,7 +125,10 @@ impl Sum {
     /// The row of it.
     pub fn row(&self, kind: Kind, name: impl Into<String>, of: impl Into<String>) -> Row {
         let (max, longest) = (Some(self.max), self.longest);
-        Row { max, longest, ..Row::new(kind, name, of, self.count, self.total) }
+        // Of the host's records only what keeps the device waiting matters, and only that does a finding speak of.
+        let own = if matches!(kind, Kind::Call | Kind::Host) { self.exposed } else { self.total };
+        let named = own > 0 && self.stated.saturating_mul(2) >= own;
+        Row { max, longest, named, ..Row::new(kind, name, of, self.count, self.total) }
     }
 }
 

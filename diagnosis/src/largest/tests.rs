@@ -40,7 +40,7 @@ fn steps() -> Script {
 #[test]
 fn every_step_counts_however_long_it_took() {
     let (trace, analysis) = steps().analyze();
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     let tables = largest.of(Some(analysis.ranks[0].rank)).unwrap();
     let windows: Ns = analysis.ranks[0].steps.iter().map(|step| step.window.len()).sum();
     assert_eq!((tables.over, tables.steps, tables.time), (Over::Steps, analysis.ranks[0].steps.len(), windows));
@@ -61,7 +61,7 @@ fn every_step_counts_however_long_it_took() {
 #[test]
 fn records_of_the_host_have_their_own_time_and_calls_belong_to_them() {
     let (trace, analysis) = steps().analyze();
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     let tables = &largest.tables[0];
     let own =
         |name: &str| tables.of(Kind::Host).find(|row| row.name == name).map(|row| (row.count, row.total)).unwrap();
@@ -77,7 +77,7 @@ fn records_of_the_host_have_their_own_time_and_calls_belong_to_them() {
 #[test]
 fn a_row_that_a_finding_names_and_a_small_one_need_no_sentence() {
     let (trace, analysis) = steps().analyze();
-    let mut largest = of(&trace, &analysis);
+    let mut largest = of(&trace, &analysis, |_| Vec::new());
     let tables = &mut largest.tables[0];
     tables.rows.iter_mut().for_each(|row| row.named = row.name.contains("forward"));
     let names: Vec<&str> = tables.unnamed().iter().map(|row| row.name.as_str()).collect();
@@ -101,7 +101,7 @@ fn collectives_have_their_bandwidth_and_what_no_kernel_hides() {
         at += 20_000;
     }
     let (trace, analysis) = script.analyze();
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     let tables = &largest.tables[0];
     let row = tables.of(Kind::Collective).next().unwrap();
     assert_eq!((row.name.as_str(), row.count, row.total, row.exposed), ("allreduce", 6, 60_000, Some(54_000)));
@@ -126,7 +126,7 @@ fn ranks_that_come_apart_show_by_how_much() {
         }
     }
     let (trace, analysis) = script.analyze();
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     assert_eq!(largest.tables.len(), 2);
     for rank in [0, 1] {
         let row = largest.of(Some(rank)).unwrap().of(Kind::Collective).next().unwrap();
@@ -145,7 +145,7 @@ fn a_host_without_its_device_has_the_tables_of_its_busiest_thread() {
     script.call("cudaMalloc", (40, 80));
     script.host_on(9, Category::FrameworkOp, "elsewhere", (0, 5_000));
     let (trace, analysis) = script.analyze();
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     let tables = largest.of(None).unwrap();
     assert_eq!((tables.over, tables.time, tables.steps), (Over::Host, 100, 0));
     assert_eq!(told(tables, Kind::Call), [("cudaMalloc", 1, 40, Some(40)), ("cudaLaunchKernel", 1, 10, Some(10))]);
@@ -168,7 +168,7 @@ fn sums_and_kernels_that_ran_alone_have_tables_of_their_own() {
     let parts = vec![(StepPart::Computing, 60), (StepPart::ExposedCommunication, 30), (StepPart::Free, 10)];
     trace.job_sums.steps.push(StepSum { step: model::StringId(0), rank: 0, stage: None, parts });
     let analysis = analyze(&trace, &Packs::embedded().unwrap(), &Options::default());
-    let largest = of(&trace, &analysis);
+    let largest = of(&trace, &analysis, |_| Vec::new());
     let overs: Vec<(Over, Ns)> = largest.tables.iter().map(|tables| (tables.over, tables.time)).collect();
     assert_eq!(overs, [(Over::Sums, 1_000), (Over::Sums, 100), (Over::Alone, 70)]);
     assert_eq!(told(&largest.tables[0], Kind::Kernel), [("gemm_a", 10, 600, Some(90)), ("softmax", 4, 400, None)]);
@@ -185,7 +185,7 @@ fn samples_of_a_device_say_least_median_most_and_how_many_lie_in_the_steps() {
         script.counter("num_requests_running", t, value);
     }
     let (trace, analysis) = script.analyze();
-    let samples = of(&trace, &analysis).samples;
+    let samples = of(&trace, &analysis, |_| Vec::new()).samples;
     let told: Vec<_> = samples.iter().map(|s| (s.name.as_str(), s.count, s.inside, s.min, s.median, s.max)).collect();
     assert_eq!(told, [("AICORE_FREQ", 5, 2, (30.0, 2_000_000), 30.0, (70.0, 3_000_000))]);
 }

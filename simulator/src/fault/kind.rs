@@ -1,4 +1,5 @@
-//! Every kind of fault: what it is, the layer of its cause, and the rules that name it, the expected one first.
+//! Every kind of fault: what it is, the layer of its cause, and the rules that name it, the expected one first. Generated statements
+//! (CO) are among them where their sentence says the fault itself, and not only where the time went.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ macro_rules! kinds {
 
 kinds! {
     /// Decode issues every operation by itself although graphs are there to be used.
-    GraphOff Runtime ["RT-01", "RT-14"];
+    GraphOff Runtime ["RT-01", "RT-14", "CO-03"];
     /// Norm, activation and rotary embedding run as several elementwise kernels.
     Unfused Operator ["OP-03", "OP-08"];
     /// A layout copy before each matrix product.
@@ -66,13 +67,13 @@ kinds! {
     /// Device memory is allocated and freed in each step.
     AllocStall Runtime ["RT-10"];
     /// A pageable copy to the device in each step.
-    PageableCopy Runtime ["RT-11"];
+    PageableCopy Runtime ["RT-11", "CO-05"];
     /// The scheduler takes long between steps.
     Scheduling Runtime ["RT-12"];
     /// Pauses of the interpreter's garbage collection.
     Gc Runtime ["RT-15", "RT-22"];
     /// Long gaps between the nodes of a graph.
-    NodeGap Runtime ["RT-18"];
+    NodeGap Runtime ["RT-18", "CO-04"];
     /// Rare host stalls of unknown origin; of several ranks now one, now another. Nothing recorded tells them from
     /// collections that nobody recorded.
     Stalls Runtime ["RT-22", "CM-12", "RT-15"];
@@ -87,7 +88,7 @@ kinds! {
     /// One rank's host prepares each step slower than the others.
     HostStraggler Runtime ["CM-01", "RT-08"] one;
     /// One rank computes slower than the others.
-    ThrottledRank Operator ["CM-01", "OP-13"] one;
+    ThrottledRank Operator ["CM-01", "OP-13", "CO-08"] one;
     /// Garbage collection pauses one rank.
     RankGc Runtime ["CM-01", "RT-15", "RT-22"] one;
     /// The scheduler of one rank takes long between steps.
@@ -109,7 +110,7 @@ kinds! {
     /// Attention over a long context is not split over the device.
     NoSplitKv Operator ["OP-12"];
     /// From the middle of the run on the device computes slower.
-    LowClock Environment ["OP-13"];
+    LowClock Environment ["OP-13", "CO-08"];
     /// Writing the KV cache is slow.
     SlowScatter Operator ["OP-15"];
     /// Experts work on many padded rows.
@@ -119,7 +120,7 @@ kinds! {
     /// Some steps' batches lie off the grid of captured sizes and run without a graph.
     OffGrid Runtime ["RT-02"];
     /// Graphs are captured for batches much larger than those that run.
-    PaddedGraph Runtime ["RT-04"];
+    PaddedGraph Runtime ["RT-04", "CO-11"];
     /// Graphs are captured again in the steady state.
     Recapture Runtime ["RT-06", "RT-05"];
     /// Each graph launch takes long.
@@ -127,7 +128,7 @@ kinds! {
     /// Other processes take the processor away in the middle of calls.
     HostContention Runtime ["RT-13", "RT-22"];
     /// Each launch call takes long.
-    SlowLaunch Runtime ["RT-14", "RT-01"];
+    SlowLaunch Runtime ["RT-14", "RT-01", "CO-03"];
     /// Another thread of the interpreter holds its lock.
     Gil Runtime ["RT-16"];
     /// Kernels of each layer go to a side stream that the main one then waits for, by events that are slow.
@@ -139,15 +140,15 @@ kinds! {
     /// Drafted tokens are rarely accepted.
     LowAcceptance Runtime ["RT-21"];
     /// Each small collective takes a fixed time too long.
-    SlowCollective Communication ["CM-02"];
+    SlowCollective Communication ["CM-02", "CO-09"];
     /// Large collectives reach a fraction of the bandwidth.
-    LowBandwidth Communication ["CM-03"];
+    LowBandwidth Communication ["CM-03", "CO-09"];
     /// Collectives use an algorithm that does not fit their size.
-    WrongAlgorithm Communication ["CM-04", "CM-02"];
+    WrongAlgorithm Communication ["CM-04", "CM-02", "CO-09"];
     /// Work that could run beside a collective runs before it.
     NoOverlap Communication ["CM-05"];
     /// A bad link makes some collectives long for all ranks.
-    SlowLink Communication ["CM-07"];
+    SlowLink Communication ["CM-07", "CO-09"];
     /// One rank's experts get more tokens than the others'.
     MoeImbalance Communication ["CM-09", "CM-01"] one;
     /// One data-parallel rank decodes a larger batch than the others.
@@ -156,9 +157,9 @@ kinds! {
     KvTransfer Communication ["CM-13"];
     of serving:
     /// One product of each layer runs with a tile so large that most cores have none.
-    FewBlocks Operator ["OP-19", "OP-10", "OP-01", "OP-02"];
+    FewBlocks Operator ["OP-19", "OP-10", "OP-01", "OP-02", "CO-07"];
     /// All logits come to the host in each step, by a copy that blocks.
-    LogitsCopy Runtime ["RT-11", "RT-09"];
+    LogitsCopy Runtime ["RT-11", "RT-09", "CO-05"];
     /// What a stage sends to the next takes long.
     SlowPeer Communication ["CM-13"];
     /// One stage of a pipeline has more layers than the others.

@@ -11,7 +11,7 @@ use super::{
     reading,
 };
 use crate::{
-    analysis::{Analysis, Bucket, Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
+    analysis::{Bucket, Class, CopyDir, DeviceOp, Edit, Layer, OpKind, Rank, Step, idle::Gap},
     diagnose::{
         Competing, Evidence, Intervention,
         relations::{Advice, Feeds, Relations},
@@ -44,8 +44,8 @@ static DOC: Doc = Doc {
         "图执行省下前向内部的下发，省不掉它之前的准备；步越短，准备占比越大。",
     ),
     trigger: Text::new(
-        "Idle time labelled as input preparation or graph update, at least 5 % of the mean step. In a class that replays graphs host-to-device copies from the start of the window to the first graph operation count too, with the time at them that nothing else explains.",
-        "标注为输入准备或图更新的空闲至少占平均步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的主机到设备拷贝及其处无其他解释的空闲也计入。",
+        "Idle time labelled as input preparation or graph update, or inside the range that marks a step before its first operation with no other record, at least 5 % of the mean step. In a class that replays graphs host-to-device copies from the start of the window to the first graph operation count too, with the time at them that nothing else explains.",
+        "标注为输入准备或图更新的空闲，或位于步标记范围内、首个算子之前且无其他记录的空闲，至少占平均步时的 5%。对重放图的步类，窗口起点到第一个图内算子之间的主机到设备拷贝及其处无其他解释的空闲也计入。",
     ),
     source: Text::new("5 %: own value.", "5%：自定值。"),
     guards: Text::new(
@@ -70,20 +70,19 @@ impl Rule for UpdateBeforeReplay {
     fn check(&self, cx: &Context<'_>) -> Outcome {
         let one = |(rank, class): (&Rank, &Class)| {
             let waits = Exposed { cx, doc: &DOC, rank, class };
-            let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx.analysis, rank, s), |cost| Saying {
+            let (finding, cost) = waits.recurring(SHARE, |s| exposed(cx, rank, s), |cost| Saying {
                 formula: Text::new(
                     "exposed preparation before the forward pass / mean step",
                     "前向之前暴露的准备时间 / 平均步时",
                 ),
                 claim: Text::new(
-                    "Before each forward pass of {class} the device waits {idle} of {step} ({share}) for inputs and metadata.",
-                    "{class} 每次前向之前，设备等待输入与元数据 {idle}，步时 {step}（{share}）。",
+                    "Before each forward pass of {class} the device waits {idle} of {step} ({share}) for the host to prepare it.",
+                    "{class} 每次前向之前，设备等待主机准备 {idle}，步时 {step}（{share}）。",
                 ),
                 more: Vec::new(),
-                change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx.analysis, rank, class) },
+                change: Intervention { removes: cost.per_step, layer: Layer::Runtime, edits: prepared(cx, rank, class) },
             })?;
-            let rows =
-                |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx.analysis, rank, first_node(rank, s)));
+            let rows = |s| reading::gap_rows(rank, std::iter::once(s), prepares(cx, rank, first_node(rank, s)));
             let rows = rank.steady_steps(class).take(reading::MOST_ROWS).flat_map(rows);
             finding
                 .with(Evidence::new(
@@ -104,9 +103,9 @@ impl Rule for UpdateBeforeReplay {
     }
 }
 
-fn exposed(analysis: &Analysis, rank: &Rank, step: &Step) -> i64 {
+fn exposed(cx: &Context<'_>, rank: &Rank, step: &Step) -> i64 {
     let first = first_node(rank, step);
-    let waits = reading::idle(rank, step, prepares(analysis, rank, first));
+    let waits = reading::idle(rank, step, prepares(cx, rank, first));
     let copied = |kind: OpKind| kind == OpKind::Copy(CopyDir::HtoD);
     let ops = reading::accounted(rank, step).filter(|(_, op, _)| op.end <= first && copied(op.kind));
     waits + ops.map(|(_, _, x)| x.busy).sum::<i64>()
@@ -118,13 +117,14 @@ fn first_node(rank: &Rank, step: &Step) -> i64 {
 }
 
 /// Idle time spent on inputs and metadata: by its label or owner, or at a copy of inputs before the first graph node. Of time
-/// before such a copy of which nothing is recorded nobody says anything else; what is recorded speaks for itself.
-fn prepares<'a>(analysis: &'a Analysis, rank: &'a Rank, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
+/// before such a copy of which nothing is recorded nobody says anything else; what is recorded speaks for itself. Inside the range
+/// that marks a step the host prepares that step.
+fn prepares<'a>(cx: &'a Context<'_>, rank: &'a Rank, first: i64) -> impl Fn(&Gap, Bucket) -> bool + Copy + 'a {
     move |gap, bucket| {
-        let labelled = |bucket| reading::is_host(analysis, bucket, PREPARE);
+        let labelled = |bucket| reading::is_host(cx.analysis, bucket, PREPARE);
         let owned = || rank.owner_of(gap).and_then(|owner| owner.activity).is_some_and(|a| labelled(Bucket::Host(a)));
         let silent = matches!(bucket, Bucket::LaunchApi | Bucket::LaunchLatency)
-            || reading::is_host(analysis, bucket, "unknown");
+            || reading::is_host(cx.analysis, bucket, "unknown");
         let copies = || {
             let copy = |op: &DeviceOp| op.kind == OpKind::Copy(CopyDir::HtoD);
             gap.span.end <= first && reading::owner(rank, gap).is_some_and(copy)
@@ -133,17 +133,16 @@ fn prepares<'a>(analysis: &'a Analysis, rank: &'a Rank, first: i64) -> impl Fn(&
             || labelled(bucket)
             || (matches!(bucket, Bucket::Host(_)) && owned())
             || (silent && copies())
+            || reading::is_in_next_mark(cx, rank, gap, bucket)
     }
 }
 
 /// Half of the exposed preparation is done ahead; hopefully all of it.
-fn prepared(analysis: &Analysis, rank: &Rank, class: &Class) -> Vec<Edit> {
+fn prepared(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
     let to = |percent| -> Vec<Edit> {
         let steps = rank.steady_steps(class);
         steps
-            .flat_map(|s| {
-                change::host_time(rank, std::iter::once(s), prepares(analysis, rank, first_node(rank, s)), percent)
-            })
+            .flat_map(|s| change::host_time(rank, std::iter::once(s), prepares(cx, rank, first_node(rank, s)), percent))
             .collect()
     };
     to(50).into_iter().chain(change::hoped(to(0))).collect()

@@ -94,7 +94,10 @@ impl Rule for BetweenSteps {
             // A pause that comes now and then is no scheduling, which every step needs.
             let paused: Vec<Span> = pauses::of(cx, &rank.workload(class)).iter().map(|pause| pause.gap.span).collect();
             let counts = |g: &Gap, b: Bucket| {
-                counts(&empty, g, b) && !reading::is_crowded_out(rank, g, b) && !paused.contains(&g.span)
+                counts(&empty, g, b)
+                    && !reading::is_crowded_out(rank, g, b)
+                    && !reading::is_in_next_mark(cx, rank, g, b)
+                    && !paused.contains(&g.span)
             };
             let waits = Owned::of(rank, rank.steady_steps(class), |g, _, b, part| {
                 (counts(g, b) && owned::is_code(cx, b)).then_some(part)

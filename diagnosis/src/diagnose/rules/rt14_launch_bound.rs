@@ -123,12 +123,12 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let claim = Message::new(
         if whole {
             Text::new(
-                "The capture, in which nothing marks the steps, is launch-bound: the host goes from launch to launch, {launches} in all, and the device waits {idle} of {step} ({share}) for them.",
+                "Launch-bound: no mark divides the capture into steps; the host issues {launches} launches one after the other, and the device waits {idle} of {step} ({share}) for them.",
                 "采集中没有步标记，整体受下发限制：主机接连下发 {launches} 次，设备在 {step} 中有 {idle}（{share}）在等待下发。",
             )
         } else {
             Text::new(
-                "{class} is launch-bound: the host goes from launch to launch, {launches} per step, and the device waits {idle} of {step} ({share}) for them.",
+                "Launch-bound: in {class} the host issues {launches} launches per step one after the other, and the device waits {idle} of {step} ({share}) for them.",
                 "{class} 受下发限制：主机每步接连下发 {launches} 次，设备在步时 {step} 中仍有 {idle}（{share}）在等待下发。",
             )
         },
