@@ -45,6 +45,9 @@ pub struct ImportStat {
 }
 
 impl ImportStat {
+    /// End of the name under which a profiler's warning that it does not know the driver is counted.
+    pub const UNSUPPORTED_DRIVER: &str = ".unsupported_driver";
+
     /// Kernels that ran one after the other for the sake of counters: what lies between them says nothing of a run.
     pub const RUN_ALONE: &str = "trace.kernels_run_alone";
     /// Operations of a device that the source links to calls and has no row of.

@@ -99,7 +99,7 @@ pub fn unnamed(tables: &Tables, row: &Row, lang: Lang) -> Inlines {
             "{name} 占全部时间的 {share}，没有发现提及它。",
         ),
         Kind::Idle => Text::new(
-            "The device is idle for {share} of all time: {name}. No finding names it.",
+            "For {share} of all time the device is idle, no finding says why: {name}.",
             "设备有 {share} 的时间空闲：{name}。没有发现提及它。",
         ),
         Kind::Call | Kind::Host if tables.over == Over::Host => Text::new(

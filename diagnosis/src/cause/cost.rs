@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Where in the host's program a cost arises.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// The record that holds the time; `None` where no record covers it.
     pub record: Option<StringId>,
@@ -16,6 +16,8 @@ pub struct Site {
     pub between: Option<(Option<StringId>, Option<StringId>)>,
     /// The records around it, innermost first.
     pub path: Vec<StringId>,
+    /// Where no one record holds half of the time: those that hold most of it, each with its share.
+    pub among: Vec<(StringId, f64)>,
 }
 
 /// In what way a cost shows. Each kind has one generator.
@@ -44,8 +46,10 @@ pub enum Kind {
         direction: CopyDir,
         /// What is recorded of the memory on the host: `pageable`, `pinned`, …
         memory: Option<StringId>,
-        /// Bytes of the copies whose size is recorded.
-        bytes: i64,
+        /// Share of the exposed time that copies of this direction and memory take.
+        part: f64,
+        /// Of these copies whose size is recorded the bytes, and the time that they took, hidden or not, ns.
+        moved: Option<(i64, Ns)>,
     },
     /// Kernels of one class, or of several that belong together, which compute nothing a fused run would not.
     Class {

@@ -103,7 +103,7 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 "the device waits for one kernel launch after the other{under} ({count} gaps, the longest {longest})",
                 "设备等待逐个 kernel 下发{under}（{count} 个间隙，最长 {longest}）",
             );
-            const UNDER: Text = Text::new(", most of them in {site}", "，多数位于 {site}");
+            const UNDER: Text = Text::new(", most of the time in {site}", "，多数时间位于 {site}");
             let under = match site.record {
                 Some(_) => Message::new(UNDER, [("site", at(trace, site))]).within(),
                 None => Value::Text(Text::new("", "")),
@@ -131,23 +131,29 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             (REST, Message::new(SAYS, [count, longest]))
         }
-        Kind::Copies { direction, memory, bytes } => {
+        Kind::Copies { direction, memory, part, moved } => {
             const SAYS: Text = Text::new(
-                "{count} copies that nothing runs beside, most of them {direction}{memory}{rate}; the longest takes {longest}",
-                "{count} 次拷贝期间没有其他工作，多数为{direction}{memory}{rate}；最长 {longest}",
+                "copies with nothing beside them ({count}), {part} of their time {direction}{memory}{rate}; the longest takes {longest}",
+                "{count} 次拷贝期间没有其他工作，其时间的 {part} 为{direction}{memory}{rate}；最长 {longest}",
             );
             const MEMORY: Text = Text::new(" with {kind} memory", "（{kind} 内存）");
-            const RATE: Text = Text::new(", {bytes} at {rate}", "，共 {bytes}，速率 {rate}");
+            const RATE: Text = Text::new(" ({bytes} at {rate})", "（{bytes}，速率 {rate}）");
             let empty = || Value::Text(Text::new("", ""));
             let memory =
                 memory.as_ref().map_or_else(empty, |kind| Message::new(MEMORY, [("kind", raw(kind))]).within());
-            let per_second = *bytes as f64 / (cost.total.max(1) as f64 / 1e9);
-            let rate = [("bytes", Value::Bytes(*bytes)), ("rate", Value::BytesPerSecond(per_second))];
-            let rate = if *bytes > 0 { Message::new(RATE, rate).within() } else { empty() };
+            let rate = moved.map_or_else(empty, |(bytes, ns)| {
+                let per_second = bytes as f64 / (ns.max(1) as f64 / 1e9);
+                let rate = [("bytes", Value::Bytes(bytes)), ("rate", Value::BytesPerSecond(per_second))];
+                Message::new(RATE, rate).within()
+            });
+            let part = ("part", Value::Share(*part));
             let direction = Value::Text(words(*direction));
             (
                 "CO-05",
-                Message::new(SAYS, [("direction", direction), ("memory", memory), ("rate", rate), count, longest]),
+                Message::new(
+                    SAYS,
+                    [("direction", direction), ("memory", memory), ("rate", rate), part, count, longest],
+                ),
             )
         }
         Kind::Class { ops, kernels } => {
@@ -345,6 +351,14 @@ fn at(trace: &Trace, site: &Site) -> Value {
     );
     const INSIDE: Text = Text::new(" in `{record}`{path}", "（位于 `{record}`{path}）");
     const FROM: Text = Text::new(" (called from {path})", "（调用自 {path}）");
+    const LARGEST: Text = Text::new(
+        "many things, the largest `{record}` ({share} of it)",
+        "多处代码，其中最大的是 `{record}`（占其 {share}）",
+    );
+    const SEVERAL: Text = Text::new(
+        "many things, the largest `{a}` ({of_a} of it) and `{b}` ({of_b})",
+        "多处代码，其中最大的是 `{a}`（占其 {of_a}）与 `{b}`（{of_b}）",
+    );
     const NOTHING: Text = Text::new("code that no record covers", "无记录覆盖的代码");
     let text = |name: StringId| owners::short(trace.strings.get(name));
     let raw = |name: StringId| Value::Raw(text(name));
@@ -369,7 +383,17 @@ fn at(trace: &Trace, site: &Site) -> Value {
             Message::new(BETWEEN, [("before", edge(before)), ("next", edge(next)), ("inside", inside)]).within()
         }
         (None, Some(record)) => Message::new(RECORD, [("record", raw(record)), ("path", path)]).within(),
-        (None, None) => Value::Text(NOTHING),
+        (None, None) => match site.among.as_slice() {
+            [] => Value::Text(NOTHING),
+            [(name, share)] => {
+                Message::new(LARGEST, [("record", raw(*name)), ("share", Value::Share(*share))]).within()
+            }
+            [(a, of_a), (b, of_b), ..] => {
+                let names = [("a", raw(*a)), ("b", raw(*b))];
+                let shares = [("of_a", Value::Share(*of_a)), ("of_b", Value::Share(*of_b))];
+                Message::new(SEVERAL, names.into_iter().chain(shares)).within()
+            }
+        },
     }
 }
 

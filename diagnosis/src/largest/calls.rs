@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::{
     cover::Cover,
     is_thread,
-    row::{Kind, Row, Sum, largest},
+    row::{self, Kind, Row, Sum, largest},
 };
 
 /// The host of a rank.
@@ -42,14 +42,20 @@ pub(super) fn tells(category: Category) -> bool {
 pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
     let mut sums: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
     for (lane, launches) in host.lanes(trace) {
-        for i in (0..lane.len()).filter(|i| host.windows.contains(lane.start[*i])) {
+        let mut of_thread: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
+        for i in 0..lane.len() {
             let category = lane.category[i];
             if category == Category::HostApi || (category == Category::OsApi && launches) {
                 let span = Span::new(lane.start[i], lane.end(i));
-                let idle = (host.idle.within(span), host.stated.within(span));
-                sums.entry((lane.name[i], category.name())).or_default().add(lane.dur[i], idle, lane.id(i));
+                // Of a call that reaches into the time or out of it only what lies inside.
+                let own = host.windows.within(span);
+                if own > 0 || span.is_empty() && host.windows.contains(span.start) {
+                    let idle = (host.idle.within(span), host.stated.within(span));
+                    of_thread.entry((lane.name[i], category.name())).or_default().add(own, idle, lane.id(i));
+                }
             }
         }
+        row::join(&mut sums, of_thread);
     }
     let name = |id: StringId| trace.strings.get(id);
     largest(

@@ -1,8 +1,8 @@
-//! Idle time of the device by what the host did meanwhile, and the longest pauses.
+//! Idle time of the device by what the host did at each instant, and the longest pauses.
 
 use std::cmp::Reverse;
 
-use model::{Category, Ns, SliceId, Span, StringId, Trace};
+use model::{Category, Ns, SliceId, StringId, Trace};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -10,7 +10,10 @@ use super::{
     cover::Cover,
     row::{Kind, Row, Sum, largest},
 };
-use crate::analysis::{Analysis, Bucket, Rank, idle::Gap, nest::Nests};
+use crate::{
+    analysis::{Analysis, Bucket, Rank, Step, idle::Gap},
+    ledger::idle::{self, Idle, Part},
+};
 
 /// A pause of the device.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -27,36 +30,42 @@ pub struct LongGap {
     pub of: String,
     /// The kernel or copy that ends it.
     pub ended_by: Option<String>,
-    /// The owner's record, else the operation that ends the gap.
+    /// The operation that ends the gap.
     pub slice: Option<SliceId>,
 }
 
-/// What a gap is charged to.
+/// What a part of a gap is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Charge {
-    /// The innermost record of the launching thread that covers at least half of it.
+    /// The innermost record of the thread that kept the device waiting.
     Record(StringId, Category),
-    /// The bucket that most of it is in.
+    /// Where none covers it, the bucket that most of the part is in.
     Bucket(Bucket),
 }
 
-/// The idle time of a rank by owner, and its longest gaps.
+/// The idle time of a rank in `steps` by owner, and its longest gaps.
 pub(super) fn of(
     trace: &Trace,
     analysis: &Analysis,
     rank: &Rank,
-    windows: &Cover,
+    steps: &[&Step],
     stated: &Cover,
 ) -> (Vec<Row>, Vec<LongGap>) {
-    let mut search = Search { trace, rank, nests: Nests::new(trace) };
+    let idle = idle::of(trace, rank, steps);
     let mut sums: FxHashMap<Charge, Sum> = FxHashMap::default();
-    let mut long: Vec<(Ns, usize, Charge, SliceId)> = Vec::new();
-    for (index, gap) in rank.gaps.iter().enumerate().filter(|(_, gap)| windows.contains(gap.span.start)) {
-        let Some((charge, slice)) = search.charge(index, gap) else { continue };
-        sums.entry(charge).or_default().add(gap.span.len(), (gap.span.len(), stated.within(gap.span)), slice);
+    let mut long: Vec<(Ns, &Gap, Option<Charge>, SliceId)> = Vec::new();
+    for parts in idle.parts.chunk_by(|a, b| a.gap == b.gap) {
+        let Some(gap) = parts.first().and_then(|part| rank.gaps.get(part.gap as usize)) else { continue };
+        let Some(op) = gap.owner.and_then(|op| rank.timeline.ops.get(op as usize)) else { continue };
+        let charges = charges(&idle, gap, parts, stated);
+        let heaviest = charges.iter().max_by_key(|(_, ns, _)| *ns).filter(|(_, ns, _)| 2 * ns >= gap.span.len());
+        let heaviest = heaviest.map(|(charge, ..)| *charge);
+        for (charge, ns, stated) in charges {
+            sums.entry(charge).or_default().add(ns, (ns, stated), op.slice);
+        }
         if long.len() < ROWS || long.last().is_some_and(|(ns, ..)| gap.span.len() > *ns) {
-            long.push((gap.span.len(), index, charge, slice));
-            long.sort_by_key(|(ns, index, ..)| (Reverse(*ns), *index));
+            long.push((gap.span.len(), gap, heaviest, op.slice));
+            long.sort_by_key(|(ns, gap, ..)| (Reverse(*ns), gap.span.start));
             long.truncate(ROWS);
         }
     }
@@ -69,9 +78,9 @@ pub(super) fn of(
         let (name, of) = said(charge);
         sum.row(Kind::Idle, name, of)
     });
-    let gap = |(ns, index, charge, slice): (Ns, usize, Charge, SliceId)| {
-        let gap = rank.gaps.get(index)?;
-        let (owner, of) = said(charge);
+    let gap = |(ns, gap, charge, slice): (Ns, &Gap, Option<Charge>, SliceId)| {
+        let largest = || gap.parts.iter().max_by_key(|(_, span)| span.len()).map(|(bucket, _)| Charge::Bucket(*bucket));
+        let (owner, of) = charge.or_else(largest).map(said)?;
         let ended_by = gap.owner.and_then(|op| rank.timeline.ops.get(op as usize)).map(|op| text(op.name).to_owned());
         let (start, step, owner) = (gap.span.start, gap.step, Some(owner).filter(|owner| !owner.is_empty()));
         Some(LongGap { start, ns, step, owner, of, ended_by, slice: Some(slice) })
@@ -79,40 +88,22 @@ pub(super) fn of(
     (rows, long.into_iter().filter_map(gap).collect())
 }
 
-struct Search<'a> {
-    trace: &'a Trace,
-    rank: &'a Rank,
-    nests: Nests<'a>,
-}
-
-impl Search<'_> {
-    /// What a gap is charged to, and a slice that shows it.
-    fn charge(&mut self, index: usize, gap: &Gap) -> Option<(Charge, SliceId)> {
-        let op = self.rank.timeline.ops.get(gap.owner? as usize)?;
-        let (bucket, part) = gap.parts.iter().max_by_key(|(bucket, part)| (part.len(), Reverse(*bucket)))?;
-        let device = (Charge::Bucket(*bucket), op.slice);
-        if !bucket.is_host_side() {
-            return Some(device);
-        }
-        if let Some(owner) = self.rank.owners.of(index).filter(|_| matches!(bucket, Bucket::Host(_))) {
-            let (track, row) = self.trace.locate(owner.slice)?;
-            let category = self.trace.lanes.get(track.0 as usize)?.category.get(row)?;
-            return Some((Charge::Record(owner.name, *category), owner.slice));
-        }
-        Some(self.record(op.call, *part).unwrap_or(device))
-    }
-
-    /// The innermost record of the thread that launched the operation that covers at least half of a stretch.
-    fn record(&mut self, call: Option<u32>, part: Span) -> Option<(Charge, SliceId)> {
-        let call = self.rank.timeline.calls.get(call? as usize)?;
-        let lag = self.rank.timeline.lag;
-        let part = Span::new(part.start.saturating_add(lag), part.end.saturating_add(lag));
-        let lane = self.nests.lane(call.track)?;
-        let half = |row: &usize| {
-            let own = Span::new(lane.start.get(*row).copied().unwrap_or(0), lane.end(*row));
-            own.clip(part).len().saturating_mul(2) >= part.len()
+/// What the parts of a gap are charged to, each with its time and what of it a finding is about, ns.
+fn charges(idle: &Idle<'_>, gap: &Gap, parts: &[Part], stated: &Cover) -> Vec<(Charge, Ns, Ns)> {
+    let mut out: Vec<(Charge, Ns, Ns)> = Vec::new();
+    for part in parts {
+        let record = part.path.and_then(|path| idle.names.innermost(path));
+        let in_bucket = || {
+            let buckets = gap.parts.iter().map(|(bucket, span)| (*bucket, span.clip(part.span).len()));
+            buckets.max_by_key(|(bucket, ns)| (*ns, Reverse(*bucket))).map(|(bucket, _)| Charge::Bucket(bucket))
         };
-        let row = self.nests.around(call.track, part.start.midpoint(part.end)).into_iter().find(half)?;
-        Some((Charge::Record(*lane.name.get(row)?, *lane.category.get(row)?), lane.id(row)))
+        let charge = record.map(|(name, category)| Charge::Record(name, category)).or_else(in_bucket);
+        let Some(charge) = charge else { continue };
+        let (ns, stated) = (part.span.len(), stated.within(part.span));
+        match out.iter_mut().find(|(known, ..)| *known == charge) {
+            Some((_, sum, about)) => (*sum, *about) = (*sum + ns, *about + stated),
+            None => out.push((charge, ns, stated)),
+        }
     }
+    out
 }

@@ -26,7 +26,7 @@ pub mod row;
 pub mod samples;
 mod sums;
 
-use model::{Category, Ns, ProcessId, Span, Trace, TrackId, TrackKind};
+use model::{Category, ImportStat, Ns, ProcessId, Span, Trace, TrackId, TrackKind};
 
 use self::{cover::Cover, device::Work};
 pub use self::{
@@ -162,7 +162,12 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     let asked = || rank.steps.iter().filter(|step| step.selection != Selection::NotAsked);
     let windows = Cover::of(asked().map(|step| step.window).collect());
     let marked = rank.anchor.kind != AnchorKind::WholeCapture;
-    let (over, steps) = if marked { (Over::Steps, asked().count()) } else { (Over::Window, 0) };
+    let alone = trace.stat(ImportStat::RUN_ALONE) > 0;
+    let (over, steps) = match marked {
+        _ if alone => (Over::Alone, 0),
+        true => (Over::Steps, asked().count()),
+        false => (Over::Window, 0),
+    };
     let work = Work::of(rank, &windows, stated);
     let mut out = Tables::empty(Some(rank.rank), over, steps, windows.len());
     out.rows = device::kernels(trace, &work);
@@ -174,7 +179,12 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
         calls::Host { process: rank.process, threads: &threads, windows: &windows, idle: &work.idle, stated: &waited };
     out.rows.extend(calls::of(trace, &host));
     out.rows.extend(own::of(trace, &host));
-    let (idle, long) = gaps::of(trace, analysis, rank, &windows, &work.stated);
+    // Between kernels that were run one by one the profiler worked.
+    if alone {
+        out.time = out.rows.iter().map(|row| row.total).sum();
+        return out;
+    }
+    let (idle, long) = gaps::of(trace, analysis, rank, &asked().collect::<Vec<_>>(), &work.stated);
     out.rows.extend(idle);
     out.gaps = long;
     (out.exposed_communication, out.exposed_copies) = work.exposed();

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     calls::Host,
-    row::{Kind, Row, Sum, largest},
+    row::{self, Kind, Row, Sum, largest},
 };
 
 /// Whether records of a category stand in this table.
@@ -28,10 +28,12 @@ pub(super) fn tells(category: Category) -> bool {
 pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
     let mut sums: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
     for (lane, _) in host.lanes(trace).filter(|(_, launches)| *launches) {
+        let mut of_thread: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
         each(lane, host, |row, own, idle| {
             let key = (lane.name[row], lane.category[row].name());
-            sums.entry(key).or_default().add(own, idle, lane.id(row));
+            of_thread.entry(key).or_default().add(own, idle, lane.id(row));
         });
+        row::join(&mut sums, of_thread);
     }
     let name = |id: StringId| trace.strings.get(id);
     largest(

@@ -132,6 +132,22 @@ impl Sum {
     }
 }
 
+/// Adds what one thread did to what others did. The device is idle once, however many threads do the same meanwhile: of that the
+/// thread with the most counts.
+pub(super) fn join<K: Eq + Hash>(sums: &mut FxHashMap<K, Sum>, of_thread: FxHashMap<K, Sum>) {
+    for (key, own) in of_thread {
+        let all = sums.entry(key).or_default();
+        if own.exposed > all.exposed {
+            (all.exposed, all.stated) = (own.exposed, own.stated);
+        }
+        all.count += own.count;
+        all.total = all.total.saturating_add(own.total);
+        if all.longest.is_none() || own.max > all.max {
+            (all.max, all.longest) = (own.max, own.longest);
+        }
+    }
+}
+
 /// The longest of what was added up, the first name of equal ones first.
 pub(super) fn largest<K: Copy + Eq + Hash, N: Ord>(
     sums: FxHashMap<K, Sum>,

@@ -40,7 +40,10 @@ fn kernels(trace: &Trace, conditions: Conditions, over: Over) -> Option<Tables> 
         known.open |= max.is_none();
         known.max = known.max.max(max);
     }
-    let time = sums.values().fold(0, |all: Ns, sum| all.saturating_add(sum.total));
+    let listed = sums.values().fold(0, |all: Ns, sum| all.saturating_add(sum.total));
+    // A table that was cut says below how much all rows are.
+    let said = trace.manifest.value("totals.device_ns").filter(|_| over == Over::Sums).and_then(|ns| ns.parse().ok());
+    let time = listed.max(said.unwrap_or(0));
     let mut sums: Vec<(&str, Known)> = sums.into_iter().filter(|(_, sum)| sum.total > 0).collect();
     sums.sort_by_key(|(name, sum)| (Reverse(sum.total), *name));
     let row = |(name, sum): &(&str, Known)| Row {

@@ -87,6 +87,11 @@ fn speaks(category: Category) -> bool {
     !matches!(category, Category::OsApi | Category::Overhead)
 }
 
+/// Whether they do where nothing else is recorded.
+fn says_something(category: Category) -> bool {
+    category != Category::Overhead
+}
+
 /// Cuts the idle time of `steps`, which are those that count, in order of time.
 pub fn of<'a>(trace: &'a Trace, rank: &Rank, steps: &[&Step]) -> Idle<'a> {
     let mut ledger = Ledger {
@@ -97,7 +102,6 @@ pub fn of<'a>(trace: &'a Trace, rank: &Rank, steps: &[&Step]) -> Idle<'a> {
         rows: FxHashMap::default(),
         under: FxHashMap::default(),
         main: main_thread(trace, rank),
-        segments: Vec::new(),
     };
     let before = launches_before(rank);
     let limit = limit(&before, rank);
@@ -175,7 +179,6 @@ struct Ledger<'a, 'r> {
     /// Names of the kernels launched under each key.
     under: FxHashMap<Key, FxHashSet<StringId>>,
     main: Option<TrackId>,
-    segments: Vec<Segment>,
 }
 
 impl Ledger<'_, '_> {
@@ -209,8 +212,7 @@ impl Ledger<'_, '_> {
     fn host(&mut self, gap: &Gap, at: u32, track: TrackId, until: Ns, chain: Option<StringId>) {
         let lag = self.rank.timeline.lag;
         let on_host = Span::new(gap.span.start.saturating_add(lag), until.saturating_add(lag));
-        let mut segments = std::mem::take(&mut self.segments);
-        segments.clear();
+        let mut segments = Vec::new();
         if !on_host.is_empty() {
             self.nests.segments(track, on_host, &speaks, &mut segments);
         }
@@ -221,8 +223,8 @@ impl Ledger<'_, '_> {
             None => Kind::Host,
         };
         let chain = chain.filter(|_| kind == Kind::Chain);
-        for segment in &segments {
-            let path = self.path(track, segment);
+        for (track, segment) in self.filled(track, segments) {
+            let path = self.path(track, &segment);
             if let Some(name) = chain {
                 for key in self.names.along(path).collect::<Vec<_>>() {
                     self.under.entry(key).or_default().insert(name);
@@ -235,7 +237,32 @@ impl Ledger<'_, '_> {
             let span = Span::new(until, gap.span.end);
             self.parts.push(Part { span, kind, path: None, gap: at, track: Some(track) });
         }
-        self.segments = segments;
+    }
+
+    /// Segments of a thread with its own records; what none of the program covers is cut by those of the thread that hands it its work,
+    /// else by those of the operating system.
+    fn filled(&mut self, track: TrackId, segments: Vec<Segment>) -> Vec<(TrackId, Segment)> {
+        let mut out = Vec::with_capacity(segments.len());
+        let mut inner = Vec::new();
+        for segment in segments {
+            if segment.row.is_some() {
+                out.push((track, segment));
+                continue;
+            }
+            let feeder = self.rank.timeline.tasks.awaited(track, segment.span.start);
+            let (on, says): (TrackId, &dyn Fn(Category) -> bool) = match feeder {
+                Some(feeder) => (feeder, &speaks),
+                None => (track, &says_something),
+            };
+            self.nests.segments(on, segment.span, says, &mut inner);
+            for mut part in inner.drain(..) {
+                if part.row.is_none() {
+                    (part.before, part.next) = (segment.before, segment.next);
+                }
+                out.push((if part.row.is_some() { on } else { track }, part));
+            }
+        }
+        out
     }
 
     /// The synchronization that the thread came back from as the gap began or in it.
@@ -264,12 +291,12 @@ impl Ledger<'_, '_> {
         self.names.path(from, key)
     }
 
-    fn row(&mut self, track: TrackId, row: usize) -> Path {
-        if let Some(path) = self.rows.get(&(track, row)) {
+    fn row(&mut self, track: TrackId, innermost: usize) -> Path {
+        if let Some(path) = self.rows.get(&(track, innermost)) {
             return *path;
         }
         // Outermost first; no deeper than programs nest.
-        let mut rows = vec![row];
+        let mut rows = vec![innermost];
         while let Some(outer) = rows.last().and_then(|row| self.nests.parent(track, *row)).filter(|_| rows.len() < 1024)
         {
             rows.push(outer);
@@ -278,7 +305,7 @@ impl Ledger<'_, '_> {
         for row in rows.into_iter().rev() {
             let known = self.rows.get(&(track, row)).copied();
             let path = known.unwrap_or_else(|| match self.nests.lane(track) {
-                Some(lane) if speaks(lane.category[row]) => {
+                Some(lane) if speaks(lane.category[row]) || row == innermost && says_something(lane.category[row]) => {
                     let key = self.names.record(lane.name[row], lane.category[row]);
                     self.names.path(from, key)
                 }

@@ -18,8 +18,8 @@ pub struct Path(u32);
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Site {
-    /// A record; the name is one of those that the key stands for.
-    Record(StringId),
+    /// A record, and its category; the name is one of those that the key stands for.
+    Record(StringId, Category),
     /// Own time of a record, or of no record, between two records inside it.
     Between {
         /// The record that holds the time.
@@ -71,7 +71,7 @@ impl<'a> Names<'a> {
         let next = Key(self.sites.len() as u32);
         let key = *self.texts.entry(text).or_insert(next);
         if key == next {
-            self.sites.push(Site::Record(name));
+            self.sites.push(Site::Record(name, category));
         }
         self.records.insert((name, frame), key);
         key
@@ -117,12 +117,22 @@ impl<'a> Names<'a> {
         self.paths.get(path.0 as usize)?.0
     }
 
-    /// The name of the record that a key stands for, or that holds the time between two.
-    pub fn record_of(&self, key: Key) -> Option<StringId> {
+    /// The name and category of the record that a key stands for, or that holds the time between two.
+    pub fn told(&self, key: Key) -> Option<(StringId, Category)> {
         match self.site(key)? {
-            Site::Record(name) => Some(name),
-            Site::Between { inside, .. } => self.record_of(inside?),
+            Site::Record(name, category) => Some((name, category)),
+            Site::Between { inside, .. } => self.told(inside?),
         }
+    }
+
+    /// Its name.
+    pub fn record_of(&self, key: Key) -> Option<StringId> {
+        self.told(key).map(|(name, _)| name)
+    }
+
+    /// The innermost record of a path.
+    pub fn innermost(&self, path: Path) -> Option<(StringId, Category)> {
+        self.along(path).next().and_then(|key| self.told(key))
     }
 }
 

@@ -261,6 +261,9 @@ pub(super) fn diagnostics(import: &mut Import<'_>, page: &Page) -> Kept {
     each_row(page, |row| {
         let (severity, text) = (page.int(0, row)?, page.inline(1, row));
         match severity {
+            2 if text.is_some_and(|text| text.contains("driver version") && text.contains("not supported")) => {
+                import.stat("unsupported_driver", Severity::Notice, 1, text);
+            }
             2 => import.stat("profiler_warning", Severity::Notice, 1, text),
             3 => import.stat("profiler_error", Severity::Error, 1, text),
             _ => {}

@@ -1,7 +1,7 @@
 //! The answer in one sentence, and the bar of the layers.
 
 use super::{
-    Screen,
+    Runtime, Screen,
     canvas::{Line, Style, left, wrap_at_most},
     say,
 };
@@ -44,26 +44,45 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
     let slow = place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps > 2;
     let takes = match (screen.is_window(), slow) {
         (true, _) => Text::new(
-            "No step is marked; the window of {mean} counts as one.",
-            "没有步的标记；长 {mean} 的窗口按一步计。",
+            "Nothing marks steps: the {mean} from the first to the last operation of the device count as one.",
+            "没有步的标记：从首个到最后一个设备算子的 {mean} 按一步计。",
         ),
         (_, true) => Text::new(
             "A {stage}step takes {mean} on average, {median} in the median: some steps are much slower.",
             "一个{stage}步平均耗时 {mean}，中位数 {median}：部分步明显更慢。",
         ),
+        (_, false) if place.steps == 1 => Text::new(
+            "The {stage}step takes {mean} from its first to its last device operation.",
+            "该{stage}步从首个到最后一个设备算子耗时 {mean}。",
+        ),
         (_, false) => Text::new("A {stage}step takes {mean} on average.", "一个{stage}步平均耗时 {mean}。"),
     };
     let largest = Layer::ALL.into_iter().zip(place.layers).max_by(|(_, a), (_, b)| a.total_cmp(b));
     let (layer, share) = largest.unwrap_or((Layer::Measurement, 0.0));
-    let copies = screen.copies();
+    let parts = screen.runtime();
+    let most = parts.first().filter(|(_, part)| *part >= ALONE * share);
     let for_what = match layer {
-        Layer::Runtime if copies * 2.0 > share => Text::new(
-            "For {share} of it the {device} copies data or waits for the host.",
-            "其中 {share} 的时间 {device} 在拷贝数据或等待主机。",
-        ),
-        Layer::Runtime => {
-            Text::new("For {share} of it the {device} waits for the host.", "其中 {share} 的时间 {device} 在等待主机。")
-        }
+        Layer::Runtime => match most {
+            Some((Runtime::Host, _)) => Text::new(
+                "For {share} of it the {device} waits for the host.",
+                "其中 {share} 的时间 {device} 在等待主机。",
+            ),
+            Some((Runtime::Copies, _)) => {
+                Text::new("For {share} of it the {device} copies data.", "其中 {share} 的时间 {device} 在拷贝数据。")
+            }
+            Some((Runtime::Device, _)) => Text::new(
+                "For {share} of it the {device} pauses between queued operations or waits for another queue.",
+                "其中 {share} 的时间 {device} 在已入队的算子之间停顿，或等待其他队列。",
+            ),
+            Some((Runtime::Silent, _)) => Text::new(
+                "For {share} of it the {device} is idle, and no record says what the host does.",
+                "其中 {share} 的时间 {device} 空闲，且没有记录说明主机在做什么。",
+            ),
+            None => Text::new(
+                "For {share} of it the {device} computes nothing: {parts}.",
+                "其中 {share} 的时间 {device} 没有计算：{parts}。",
+            ),
+        },
         Layer::Operator => match screen.operator() {
             Some(_) => {
                 Text::new("Kernels take {share} of it, {op} alone {part}.", "kernel 占 {share}，其中 {op} 占 {part}。")
@@ -87,12 +106,36 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
         ("device", Value::Text(device)),
         ("op", Value::Raw(op)),
         ("part", Value::Share(part)),
+        ("parts", Value::Phrase(listed(screen, &parts))),
     ];
     let said = [takes, for_what].map(|text| say::message(&Message::new(text, args.clone()), "", screen.lang));
     let space = if screen.lang == Lang::En { " " } else { "" };
     let said = said.join(space);
     // "A decode step", "A step", and no "A unknown step".
     if said.starts_with("A  step") { said.replacen("A  step", "A step", 1) } else { said }
+}
+
+/// Part of the runtime's share from which one kind of it stands for all.
+const ALONE: f64 = 0.85;
+/// Share of the step from which a part is listed.
+const LISTED: f64 = 0.02;
+
+/// What the device does instead of computing, each with its share.
+fn listed(screen: &Screen<'_>, parts: &[(Runtime, f64)]) -> String {
+    let words = |kind: Runtime| match kind {
+        Runtime::Host => Text::new("{share} waiting for the host", "{share} 等待主机"),
+        Runtime::Copies => Text::new("{share} copying", "{share} 拷贝"),
+        Runtime::Device => Text::new(
+            "{share} between queued operations or waiting for another queue",
+            "{share} 在已入队算子之间或等待其他队列",
+        ),
+        Runtime::Silent => Text::new("{share} idle with no record of the host", "{share} 空闲且没有主机记录"),
+    };
+    let shown = parts.iter().filter(|(_, share)| *share >= LISTED);
+    let said = shown.map(|(kind, share)| {
+        say::message(&Message::new(words(*kind), [("share", Value::Share(*share))]), "", screen.lang)
+    });
+    said.collect::<Vec<_>>().join(if screen.lang == Lang::En { ", " } else { "，" })
 }
 
 /// The bar of the layers, and their names below it.

@@ -8,7 +8,8 @@ use super::{
 use crate::{sections::words, units};
 use diagnosis::{
     analysis::Layer,
-    diagnose::{Finding, Method, Severity, rules},
+    cause::statement::REST,
+    diagnose::{Finding, Method, Severity, costs::STATED, rules},
     i18n::{Lang, Text},
 };
 
@@ -19,11 +20,27 @@ const INDENT: usize = 3;
 /// Columns of the bar of what a fix saves.
 const BAR: usize = 8;
 
-/// The findings that promise a gain, in their order.
+/// The findings that promise a gain, in their order; then what is as large and has no known change.
 fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = &'a Finding> + use<'a> {
-    let worth = |f: &&Finding| f.layer != Layer::Measurement && f.severity > Severity::Info;
-    screen.capture.findings.iter().filter(worth).take(MOST)
+    let of_run = |f: &&Finding| f.layer != Layer::Measurement;
+    let worth = |f: &Finding| f.severity > Severity::Info;
+    let large = |f: &Finding| f.rule != REST && f.cost as f64 >= STATED * f.estimate.from as f64;
+    let all = || screen.capture.findings.iter().filter(of_run);
+    let sizes = all().filter(move |f| !worth(f) && large(f));
+    all().filter(move |f| worth(f)).chain(sizes).take(MOST)
 }
+
+/// How many costs, and lines of what the first, the second and the others rest on and of what to do: the first keeps its words longest.
+const DETAIL: [(usize, [(usize, usize); 3]); 8] = [
+    (MOST, [(3, 2), (3, 2), (2, 1)]),
+    (MOST, [(3, 2), (2, 1), (1, 1)]),
+    (MOST, [(3, 1), (2, 1), (1, 0)]),
+    (MOST, [(3, 1), (2, 0), (0, 0)]),
+    (4, [(3, 1), (2, 0), (0, 0)]),
+    (3, [(3, 1), (2, 0), (0, 0)]),
+    (3, [(2, 1), (0, 0), (0, 0)]),
+    (2, [(1, 0), (0, 0), (0, 0)]),
+];
 
 /// Whether there are any.
 pub(super) fn any(screen: &Screen<'_>) -> bool {
@@ -39,19 +56,21 @@ pub(super) fn first(screen: &Screen<'_>) -> Option<&'static str> {
 pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
     let all: Vec<&Finding> = costs(screen).collect();
     if all.is_empty() {
-        let none = Text::new("No cause was found.", "没有发现原因。");
+        let none = Text::new("No cost of 5 % or more has a known cause.", "没有 5% 以上且原因已知的成本。");
         return vec![Line::of(Style::Plain, screen.get(none))];
     }
     let scale = units::Scale::of(all.iter().flat_map(|f| [amount(f), f.estimate.to_low, f.estimate.to_high]));
     // Most words first; fewer until they fit.
-    let detail = [(3, 2), (2, 2), (2, 1), (1, 1), (1, 0), (0, 0)];
-    let fits = detail.into_iter().find_map(|(claim, remedy)| {
+    let fits = DETAIL.iter().find_map(|(costs, [first, second, others])| {
         let each = |(n, f): (usize, &&Finding)| {
-            // What comes after the second has less to say.
-            let (claim, remedy) = if n < 2 { (claim, remedy) } else { (claim.min(1), remedy.min(1)) };
-            cost(screen, n, f, scale, (claim, remedy))
+            let lines = match n {
+                0 => first,
+                1 => second,
+                _ => others,
+            };
+            cost(screen, n, f, scale, *lines)
         };
-        let lines: Vec<Line> = all.iter().enumerate().flat_map(each).collect();
+        let lines: Vec<Line> = all.iter().take(*costs).enumerate().flat_map(each).collect();
         (lines.len() < room).then_some(lines)
     });
     let mut out = vec![header(screen, scale)];
@@ -92,10 +111,10 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
     Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
 }
 
-/// What a finding takes from a step, ns.
+/// What a finding takes from a step, ns: the cost that it names, and no less than what its change brings.
 fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
-    if finding.explains > 0 { finding.explains } else { most }
+    finding.cost.max(finding.explains).max(most)
 }
 
 fn cost(

@@ -116,14 +116,18 @@ impl Screen<'_> {
         Some((first.name.clone(), first.busy as f64 / total.max(1) as f64))
     }
 
-    /// Share of the steps in which a copy runs alone.
-    fn copies(&self) -> f64 {
-        let class = self.capture.leading_rank().and_then(|rank| rank.main_class());
-        let copies = |class: &crate::model::ClassPart| {
-            let rows = class.buckets.iter().filter(|row| row.layer == Layer::Runtime && row.name.starts_with("copy."));
-            rows.map(|row| row.ns).sum::<i64>() as f64 / class.total.max(1) as f64
-        };
-        class.map_or(0.0, copies)
+    /// What the device does in the runtime's share of the steps, the largest part first.
+    fn runtime(&self) -> Vec<(Runtime, f64)> {
+        let Some(class) = self.capture.leading_rank().and_then(|rank| rank.main_class()) else { return Vec::new() };
+        let mut parts = Runtime::ALL.map(|kind| (kind, 0.0));
+        for row in class.buckets.iter().filter(|row| row.layer == Layer::Runtime) {
+            let kind = Runtime::of(&row.name);
+            for (_, share) in parts.iter_mut().filter(|(known, _)| *known == kind) {
+                *share += row.ns as f64 / class.total.max(1) as f64;
+            }
+        }
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        parts.to_vec()
     }
 
     /// The headline of what was measured and has no steps: a load on a server, links under test.
@@ -131,6 +135,33 @@ impl Screen<'_> {
         let page = Page { lang: self.lang, capture: self.capture, out: Document::new() };
         let headline = serving::headline(&page).or_else(|| link_test::headline(&page));
         headline.map(|headline| say::plain(&headline.words()))
+    }
+}
+
+/// What the device does where the runtime takes the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runtime {
+    /// It waits for the host.
+    Host,
+    /// It copies.
+    Copies,
+    /// It goes from one queued operation to the next, or waits for another queue.
+    Device,
+    /// It is idle, and no record says what the host does.
+    Silent,
+}
+
+impl Runtime {
+    const ALL: [Self; 4] = [Self::Host, Self::Copies, Self::Device, Self::Silent];
+
+    /// By the name of a bucket.
+    fn of(bucket: &str) -> Self {
+        match bucket {
+            "rt.host.unknown" => Self::Silent,
+            "rt.device_dep" | "rt.graph_internal" | "rt.dispatch" => Self::Device,
+            name if name.starts_with("copy.") => Self::Copies,
+            _ => Self::Host,
+        }
     }
 }
 

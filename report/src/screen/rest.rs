@@ -8,8 +8,9 @@ use super::{
 use diagnosis::i18n::Text;
 use unicode_width::UnicodeWidthStr;
 
-/// Lines of what is not known.
+/// Statements of what is not known, and their lines.
 const UNKNOWN: usize = 3;
+const LINES: usize = 4;
 
 /// What was not judged and would matter, with what would decide it.
 pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
@@ -21,10 +22,13 @@ pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
     let indent = label.width() + 3;
     let width = screen.width().saturating_sub(indent);
     let mut out: Vec<Line> = Vec::new();
-    for (n, doubt) in doubts.iter().enumerate() {
-        // Later ones have a line each.
-        let room = UNKNOWN.saturating_sub(out.len()).saturating_sub(doubts.len() - n - 1).max(1);
-        for line in wrap_at_most(&capitalised(doubt), width, room) {
+    for doubt in &doubts {
+        let lines = wrap_at_most(&capitalised(doubt), width, LINES);
+        // A sentence that would be cut is left to the whole report.
+        if !out.is_empty() && out.len() + lines.len() > LINES {
+            continue;
+        }
+        for line in lines {
             let first = if out.is_empty() { label } else { "" };
             out.push(Line::of(Style::Dim, left(first, indent)).then(Style::Plain, line));
         }

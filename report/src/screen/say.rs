@@ -22,6 +22,7 @@ fn value_of(value: &Value, class: &str, lang: Lang) -> String {
         Value::Share(share) => units::whole_share(*share),
         Value::Raw(raw) if !class.is_empty() && raw == class => THESE.get(lang).to_owned(),
         Value::Raw(raw) => text::plain(&short(raw), NAME),
+        Value::Phrase(phrase) => text::visible(phrase),
         Value::Kernel(name) => text::plain(&kernel_name::short(name), NAME),
         Value::Message(inner) => inner.render(lang, |value| value_of(value, class, lang)),
         value => phrase::show(value, lang),

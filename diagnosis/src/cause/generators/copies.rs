@@ -34,9 +34,12 @@ fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
     for work in &works {
         *parts.entry((work.direction()?, work.memory)).or_default() += work.own;
     }
-    let (direction, memory) = parts.into_iter().max_by_key(|(_, ns)| *ns)?.0;
-    let bytes = works.iter().filter_map(|work| work.bytes).fold(0, i64::saturating_add);
-    let kind = Kind::Copies { direction, memory, bytes };
+    let ((direction, memory), largest) = parts.into_iter().max_by_key(|(_, ns)| *ns)?;
+    let alike = works.iter().filter(|work| work.direction() == Some(direction) && work.memory == memory);
+    let sized = alike.filter_map(|work| Some((work.bytes.filter(|bytes| *bytes > 0)?, work.dur)));
+    let moved = sized.reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)));
+    let part = largest as f64 / exposed.max(1) as f64;
+    let kind = Kind::Copies { direction, memory, part, moved };
     let ops: Vec<u32> = works.iter().map(|work| work.at).collect();
     let shorter = works.iter().map(|work| (work.at, work.dur * (100 - SURE) / 100)).collect();
     let edits = vec![Edit::Resize(shorter), Edit::Hoped(Box::new(Edit::Remove(ops)))];

@@ -17,7 +17,7 @@ use crate::{
     ledger::{
         device::Work,
         idle::{self, Idle, Kind as Why},
-        names::{self, Key},
+        names::{self, Key, Path},
     },
     platform::Packs,
 };
@@ -249,12 +249,15 @@ fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
             *paths.entry(path).or_default() += part.span.len();
         }
     }
-    let Some((path, _)) = paths.into_iter().max_by_key(|(path, ns)| (*ns, std::cmp::Reverse(*path))) else {
+    let Some((path, _)) = paths.iter().max_by_key(|(path, ns)| (**ns, std::cmp::Reverse(**path))) else {
         return Site::default();
     };
+    if owned.key.is_none() {
+        return Site { among: among(idle, &paths, owned.ns), ..Site::default() };
+    }
     let record = |key: Option<Key>| key.and_then(|key| idle.names.record_of(key));
     // The path below the owner is not what the cost is named by.
-    let mut along = idle.names.along(path).skip_while(|key| owned.key.is_some_and(|own| own != *key));
+    let mut along = idle.names.along(*path).skip_while(|key| owned.key.is_some_and(|own| own != *key));
     let own = if owned.key.is_some() { along.next() } else { None };
     let between = match own.and_then(|key| idle.names.site(key)) {
         Some(names::Site::Between { before, next, .. }) => Some((record(before), record(next))),
@@ -263,7 +266,27 @@ fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
     let held = own.and_then(|key| idle.names.record_of(key));
     let around: Vec<StringId> = along.filter_map(|key| idle.names.record_of(key)).collect();
     let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
-    Site { record: held, between, path }
+    Site { record: held, between, path, among: Vec::new() }
+}
+
+/// Records that are named where none holds half of the time.
+const AMONG: usize = 2;
+/// Share of the time from which one is worth its name.
+const WORTH: f64 = 0.05;
+
+/// The records that hold the most of an owner's time, each with its share.
+fn among(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>, total: Ns) -> Vec<(StringId, f64)> {
+    let mut records: BTreeMap<StringId, Ns> = BTreeMap::new();
+    for (path, ns) in paths {
+        if let Some((name, _)) = idle.names.innermost(*path) {
+            *records.entry(name).or_default() += ns;
+        }
+    }
+    let shares = records.into_iter().map(|(name, ns)| (name, ns as f64 / total.max(1) as f64));
+    let mut shares: Vec<(StringId, f64)> = shares.filter(|(_, share)| *share >= WORTH).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    shares.truncate(AMONG);
+    shares
 }
 
 /// What a cost is called when ranks are compared.

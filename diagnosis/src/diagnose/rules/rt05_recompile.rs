@@ -95,7 +95,7 @@ impl Rule for Recompile {
             };
             let claim = Message::new(
                 Text::new(
-                    "{class} stops {stalls} times for compilation or module load in its steady steps: {cost} per step on average ({share}), the longest {longest}.",
+                    "{stalls} stalls to compile code or load a module in the steady steps of {class}: {cost} per step on average ({share}), the longest {longest}.",
                     "{class} 在稳态步中因编译或模块加载停顿 {stalls} 次：平均每步 {cost}（{share}），最长 {longest}。",
                 ),
                 [

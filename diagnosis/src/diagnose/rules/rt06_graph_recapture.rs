@@ -105,7 +105,7 @@ fn rebuilt(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
     let (finding, cost) = Exposed::interrupting((cx, &DOC, workload), LEAST_GAIN, &pauses, |cost| Saying {
         formula: Text::new("idle time in graph construction / class time", "图构建造成的空闲 / 该类总时间"),
         claim: Text::new(
-            "{class} stops {stalls} times to build or rebuild a graph in its steady steps: {idle} per step on average ({share}), the longest {longest}.",
+            "{stalls} stalls to build or rebuild a graph in the steady steps of {class}: {idle} per step on average ({share}), the longest {longest}.",
             "{class} 在稳态步中因构建或重建图停顿 {stalls} 次：平均每步 {idle}（{share}），最长 {longest}。",
         ),
         more: vec![

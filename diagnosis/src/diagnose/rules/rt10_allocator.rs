@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::EvidenceClass::HostApi;
+use model::{EvidenceClass::HostApi, Span};
 
 use super::{
     change,
@@ -64,12 +64,12 @@ const MANY: usize = 8;
 
 /// What it says of a pool that grows or is emptied.
 const STALL: Text = Text::new(
-    "{class} waits for the device allocator, in {calls} calls, most of them {name}: {cost} per step on average ({share} of {step}).",
+    "The device waits for the allocator: {cost} per step ({share} of {step}), in {calls} calls; most of it in {name}.",
     "{class} 等待设备内存分配，共 {calls} 次调用，以 {name} 居多：平均每步 {cost}（{step} 的 {share}）。",
 );
 /// What it says where no pool is used.
 const UNCACHED: Text = Text::new(
-    "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of them {name}: the framework's cache is off or emptied each time. That costs {cost} per step on average ({share} of {step}).",
+    "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of the time in {name}. The framework's cache is off, or emptied each time. That costs {cost} per step on average ({share} of {step}).",
     "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，以 {name} 居多：框架的内存缓存已关闭，或每次都被清空。平均每步代价 {cost}（{step} 的 {share}）。",
 );
 
@@ -93,7 +93,7 @@ impl Rule for Allocator {
             let pauses = reading::pauses(&workload, Recurs::Call, exposed);
             let Some(cost) = interrupting(&workload, &pauses, LEAST_GAIN) else { continue };
             let calls = workload.steps().flat_map(|s| reading::calls(rank, s));
-            let allocs: Vec<&Call> = calls.filter(|c| matches!(c.kind, HostCall::Alloc | HostCall::Free)).collect();
+            let allocs: Vec<&Call> = calls.filter(|c| allocates(c)).collect();
             let trigger = Trigger {
                 formula: Text::new("idle time in allocator calls / class time", "分配器调用造成的空闲 / 该类总时间"),
                 value: cost.share,
@@ -105,16 +105,15 @@ impl Rule for Allocator {
                 [
                     ("class", Value::Raw(class.key.clone())),
                     ("calls", Value::Count(allocs.len() as u64)),
-                    ("name", Value::Raw(most_time(cx, &allocs))),
+                    ("name", Value::Raw(most_idle(cx, &workload, &allocs))),
                     ("cost", Value::Ns(cost.per_step)),
                     ("share", Value::Share(cost.share)),
                     ("step", Value::Ns(workload.mean())),
                 ],
             );
             let spared = first.slices();
-            let allocates = |c: &Call| matches!(c.kind, HostCall::Alloc | HostCall::Free) && !spared.contains(&c.slice);
-            let edits =
-                workload.classes.iter().flat_map(|class| change::without_calls(rank, class, allocates)).collect();
+            let goes = |c: &Call| allocates(c) && !spared.contains(&c.slice);
+            let edits = workload.classes.iter().flat_map(|class| change::without_calls(rank, class, goes)).collect();
             let change = Intervention { removes: cost.per_step, layer: Layer::Runtime, edits };
             let mut finding = cx
                 .event(&DOC, &workload, claim, trigger, change)
@@ -142,6 +141,11 @@ fn growing(uncached: bool) -> Competing {
     Competing::open(claim, Text::new("a capture after a longer warm-up decides", "延长预热后再采集即可判定"))
 }
 
+/// Whether a call makes or frees memory, of the device or pinned memory of the host.
+fn allocates(call: &Call) -> bool {
+    matches!(call.kind, HostCall::Alloc | HostCall::Free | HostCall::HostAlloc)
+}
+
 /// Whether every step allocates and frees alike, as often as no pool would: a framework's cache keeps what it once allocated.
 fn uncached(workload: &Workload<'_>) -> bool {
     let count = |step: &Step, kind: HostCall| {
@@ -154,11 +158,16 @@ fn uncached(workload: &Workload<'_>) -> bool {
     workload.steady() >= reading::LEAST_STEPS && workload.steps().all(alike)
 }
 
-/// Name of the calls that take the most time together.
-fn most_time(cx: &Context<'_>, calls: &[&Call]) -> String {
+/// Name of the calls in which the device waits longest.
+fn most_idle(cx: &Context<'_>, workload: &Workload<'_>, calls: &[&Call]) -> String {
+    let gaps = workload.steps().flat_map(|step| reading::gaps(workload.rank, step));
+    let waits = gaps.flat_map(|gap| &gap.parts).filter(|(bucket, _)| *bucket == Bucket::Alloc);
+    let waits = reading::merged(waits.map(|(_, span)| *span).collect());
+    let lag = workload.rank.timeline.lag;
     let mut names: BTreeMap<&str, i64> = BTreeMap::new();
     for call in calls {
-        *names.entry(cx.trace.strings.get(call.name)).or_default() += call.end - call.start;
+        let own = [Span::new(call.start - lag, call.end - lag)];
+        *names.entry(cx.trace.strings.get(call.name)).or_default() += reading::overlap(&own, &waits);
     }
     names.into_iter().max_by_key(|(_, ns)| *ns).map_or_else(String::new, |(name, _)| name.to_owned())
 }

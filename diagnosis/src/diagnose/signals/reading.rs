@@ -80,13 +80,14 @@ pub fn owner<'a>(rank: &'a Rank, gap: &Gap) -> Option<&'a DeviceOp> {
     rank.timeline.ops.get(gap.owner? as usize)
 }
 
-/// Whether the parts of a gap in `bucket` are own time of the range that marks the next step: the host is inside that step already,
-/// and no record says what it does there.
+/// Whether the parts of a gap in `bucket` are own time of the range that marks the next step, or of a forward pass in it: the host is
+/// inside that step already, and no record says what it does there.
 pub fn is_in_next_mark(cx: &Context<'_>, rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
     let next = rank.steps.get(rank.steps.partition_point(|step| step.index <= gap.step));
     let Some(mark) = next.and_then(|step| step.host) else { return false };
     let mut parts = gap.parts.iter().filter(|(of, _)| *of == bucket);
-    gap.between_steps && is_host(cx.analysis, bucket, "range") && parts.all(|(_, part)| part.start >= mark.start)
+    let own = ["range", "forward"].iter().any(|label| is_host(cx.analysis, bucket, label));
+    gap.between_steps && own && parts.all(|(_, part)| part.start >= mark.start)
 }
 
 /// Whether a part of a gap is the wait of launched work for the core on which the thread that launches goes on: the more it

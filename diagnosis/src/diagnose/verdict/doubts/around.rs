@@ -8,12 +8,12 @@ use crate::{
 
 /// What it says where the record that holds most of it is known.
 const OWNED: Text = Text::new(
-    "the {lead} in which only the host works before the step's first device operation, most of it in {owner}: no share and no gain counts them; record several steps, and they are part of each",
+    "why the host works for {lead} before the step's first device operation, most of it in {owner}: the shares and gains leave that out. Record several steps, and each holds it",
     "该步首个设备操作之前仅主机工作的 {lead}，其中大部分在 {owner}：任何占比与收益都未计入；请采集多个步，它们便是各步的一部分",
 );
 /// What it says elsewhere.
 const ALONE: Text = Text::new(
-    "the {lead} in which only the host works before the step's first device operation and after its last: no share and no gain counts them; record several steps, and they are part of each",
+    "why the host works for {lead} before the step's first device operation and after its last: the shares and gains leave that out. Record several steps, and each holds it",
     "该步首个设备操作之前与最后一个之后仅主机工作的 {lead}：任何占比与收益都未计入；请采集多个步，它们便是各步的一部分",
 );
 

@@ -9,6 +9,7 @@ mod demand;
 mod efficiency;
 mod first_uses;
 mod managed;
+mod no_kernel;
 mod outside;
 mod pause;
 mod speculation;
@@ -17,6 +18,7 @@ mod tail;
 mod transfers;
 mod unexplained;
 mod waits;
+mod warned;
 
 use super::case::{Case, UNEXPLAINED};
 use crate::i18n::Message;
@@ -47,6 +49,7 @@ const REGISTRY: &[Doubt] = &[
     around::ask,
     demand::ask,
     pause::ask,
+    no_kernel::ask,
     managed::ask,
     efficiency::ask,
     below::ask,
@@ -55,9 +58,9 @@ const REGISTRY: &[Doubt] = &[
     speculation::ask,
 ];
 
-/// What is left to doubt where no step has a place: whether the profiler's own sums agree.
+/// What is left to doubt where no step has a place: whether the profiler's own sums agree, and whether it saw the device.
 pub(super) fn of_sums(case: &Case<'_>) -> Vec<Unjudged> {
-    stated::ask(case).into_iter().collect()
+    stated::ask(case).into_iter().chain(warned::ask(case)).collect()
 }
 
 /// Everything that was not judged and would matter: first what the layer hangs on, then the largest.

@@ -1,10 +1,10 @@
 //! Much of the recording lies outside of every step: no share and no gain counts it.
 
-use model::{Ns, Span};
+use model::{Ns, Span, Trace};
 
 use super::{super::headline::begins_late, Case, Unjudged};
 use crate::{
-    analysis::{AnchorKind, DeviceOp},
+    analysis::{AnchorKind, DeviceOp, Rank, nest::Nests, owners},
     diagnose::signals::reading,
     i18n::{Message, Text, Value},
 };
@@ -14,15 +14,17 @@ const LEAST: f64 = 0.30;
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "what the {outside} of {span} were that lie outside of the device's work in every step of rank {rank}: no share and no gain counts them; the longest pause of the device there lasts {longest}",
-    "rank {rank} 所有步的设备工作之外的 {outside}（采集共 {span}）：任何占比与收益都未计入；设备在其中最长的停顿为 {longest}",
+    "what rank {rank} does outside of its steps: {outside} of {span} lie there, and the shares and gains leave them out; the longest pause of the device there lasts {longest}{owner}",
+    "rank {rank} 在各步之外做了什么：{span} 中有 {outside} 在步外，占比与收益均未计入；设备在其中最长的停顿为 {longest}{owner}",
 );
 
 /// What it says of a window that begins after loading.
 const LOADED: Text = Text::new(
-    "the first {outside} of {span} of the device's work on rank {rank}: the model is loaded or warmed up there, and no share and no gain counts them; the longest pause of the device there lasts {longest}",
-    "rank {rank} 设备工作最初的 {outside}（采集共 {span}）：其间在加载模型或预热，任何占比与收益都未计入；设备在其中最长的停顿为 {longest}",
+    "what rank {rank} does in the first {outside} of {span} of the device's work, where it loads the model or warms up: the shares and gains leave them out; the longest pause of the device there lasts {longest}{owner}",
+    "rank {rank} 在设备工作最初的 {outside}（共 {span}）里做了什么（其间加载模型或预热）：占比与收益均未计入；设备在其中最长的停顿为 {longest}{owner}",
 );
+/// What the host does in that pause.
+const OWNER: Text = Text::new(", most of it in `{owner}`", "，其中大部分在 `{owner}`");
 /// Part of the recording from which that needs a word; own value: it is work that a user may look for.
 const LEAST_LOADED: f64 = 0.05;
 
@@ -39,36 +41,59 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let steps = reading::merged(rank.steps.iter().map(|step| step.window).collect());
     let inside: Ns = steps.iter().map(|step| (step.end.min(last) - step.start.max(first)).max(0)).sum();
     let (span, outside) = (last - first, (last - first - inside).max(0));
-    let longest = longest_pause(ops, &steps);
+    let (pause, ended) = longest_pause(ops, &steps).unzip();
+    let owner = pause.zip(ended).and_then(|(pause, op)| owner(case.cx.trace, rank, pause, op));
+    let owner = match owner {
+        Some(owner) => Message::new(OWNER, [("owner", Value::Raw(owner))]).within(),
+        None => Value::Text(Text::new("", "")),
+    };
     let share = outside as f64 / span.max(1) as f64;
     let args = [
         ("outside", Value::Ns(outside)),
         ("span", Value::Ns(span)),
         ("rank", Value::Count(rank.rank.into())),
-        ("longest", Value::Ns(longest)),
+        ("longest", Value::Ns(pause.map_or(0, |pause| pause.len()))),
+        ("owner", owner),
     ];
     let sentence = Message::new(text, args);
     (share >= least).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
 }
 
-/// The longest time in which the device does nothing and no step is, ns; operations lie in order of start, steps are disjoint and in
-/// order.
-fn longest_pause(ops: &[DeviceOp], steps: &[Span]) -> Ns {
-    let (mut longest, mut done, mut next) = (0, Ns::MAX, 0);
+/// The longest time in which the device does nothing and no step is, with the operation before which it lies; operations lie in order
+/// of start, steps are disjoint and in order.
+fn longest_pause<'a>(ops: &'a [DeviceOp], steps: &[Span]) -> Option<(Span, &'a DeviceOp)> {
+    let (mut longest, mut done, mut next): (Option<(Span, &DeviceOp)>, _, _) = (None, Ns::MAX, 0);
     for op in ops {
+        let mut keep = |from: Ns, to: Ns| {
+            if to - from > longest.map_or(0, |(span, _)| span.len()) {
+                longest = Some((Span::new(from, to), op));
+            }
+        };
         let mut from = done.min(op.start);
         while let Some(step) = steps.get(next).filter(|step| step.start < op.start) {
-            longest = longest.max(step.start - from);
+            keep(from, step.start);
             from = from.max(step.end);
             if step.end > op.start {
                 break;
             }
             next += 1;
         }
-        longest = longest.max(op.start - from);
+        keep(from, op.start);
         done = if done == Ns::MAX { op.end } else { done.max(op.end) };
     }
     longest
+}
+
+/// The record that covers most of a pause on the thread that launched the operation after it.
+fn owner(trace: &Trace, rank: &Rank, pause: Span, op: &DeviceOp) -> Option<String> {
+    let call = rank.timeline.calls.get(op.call? as usize)?;
+    let lag = rank.timeline.lag;
+    let on_host = Span::new(pause.start.saturating_add(lag), pause.end.saturating_add(lag));
+    let mut nests = Nests::new(trace);
+    let lane = nests.lane(call.track)?;
+    let half = |row: &usize| Span::new(lane.start[*row], lane.end(*row)).clip(on_host).len() * 2 >= on_host.len();
+    let row = nests.around(call.track, on_host.start.midpoint(on_host.end)).into_iter().find(half)?;
+    Some(owners::short(trace.strings.get(*lane.name.get(row)?)))
 }
 
 #[cfg(test)]
@@ -84,8 +109,9 @@ mod tests {
         }
         let (_, analysis) = s.analyze();
         let ops = &analysis.ranks[0].timeline.ops;
-        assert_eq!(longest_pause(ops, &[]), 700);
-        assert_eq!(longest_pause(ops, &[Span::new(200, 950)]), 90);
-        assert_eq!(longest_pause(ops, &[Span::new(0, 120), Span::new(300, 310), Span::new(800, 950)]), 490);
+        let longest = |steps: &[Span]| longest_pause(ops, steps).map(|(span, _)| span.len());
+        assert_eq!(longest(&[]), Some(700));
+        assert_eq!(longest(&[Span::new(200, 950)]), Some(90));
+        assert_eq!(longest(&[Span::new(0, 120), Span::new(300, 310), Span::new(800, 950)]), Some(490));
     }
 }
