@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("diagnosis/src/analysis", &["platform"]),
     ("diagnosis/src/ledger", &["analysis", "platform"]),
     ("diagnosis/src/cause", &["ledger", "analysis", "platform", "i18n"]),
-    ("diagnosis/src/largest", &["analysis", "platform"]),
+    ("diagnosis/src/largest", &["ledger", "analysis", "platform"]),
     ("diagnosis/src/diagnose", &["cause", "analysis", "platform", "i18n", "largest"]),
     ("diagnosis/src/compare", &["analysis", "platform"]),
     ("diagnosis/src/link_test", &["platform"]),

@@ -23,6 +23,7 @@ mod corpus_invariants;
 mod corpus_kernels;
 mod corpus_shown;
 mod corpus_sums;
+mod costs_stated;
 mod cuda;
 mod cupti;
 mod damaged;

@@ -158,7 +158,7 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
         }
         Kind::Class { ops, kernels } => {
             const SAYS: Text = Text::new(
-                "{count} separate {classes} kernels that a fused run does not have; most of it {kernels}",
+                "{count} separate {classes} kernels, which fusion would save; the largest are {kernels}",
                 "{count} 个单独的 {classes} kernel，融合后不再需要；主要是 {kernels}",
             );
             let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();
@@ -167,7 +167,7 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
         }
         Kind::Plain { ops, kernels } => {
             const SAYS: Text = Text::new(
-                "{count} {classes} kernels of {longest} at most; most of it {kernels}. Whether they could be fused or faster is not known",
+                "{count} {classes} kernels of {longest} at most, the largest {kernels}. Whether they could be fused or faster is not known",
                 "{count} 个 {classes} kernel，最长 {longest}；主要是 {kernels}。能否融合或更快尚不可知",
             );
             let classes: Vec<&str> = ops.iter().take(NAMES).map(|op| op.name()).collect();

@@ -190,8 +190,9 @@ fn rows(cx: &Context<'_>, cost: &Gated) -> Vec<model::SliceId> {
 }
 
 /// Gives every cost to the finding that speaks of the same time; a cost that none speaks of becomes a finding of its own. The largest
-/// cost that a finding names gives it its size, and where both speak of the same time its change and its gain.
-pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, costs: Vec<Priced>) {
+/// cost that a finding names gives it its size, and where both speak of the same time its change and its gain. What is too small to
+/// be stated is given back.
+pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, costs: Vec<Priced>) -> Vec<Gated> {
     let mut small = Vec::new();
     // What a late rank does explains the waiting for it: that comes last.
     let (waiting, costs): (Vec<Priced>, Vec<Priced>) =
@@ -204,7 +205,7 @@ pub fn name(cx: &Context<'_>, rules: Catalogue, findings: &mut Vec<Finding>, cos
         }
     }
     select(cx, findings);
-    findings.extend(rest(cx, rules, findings, small));
+    small
 }
 
 /// Part of the time that is not useful which may stay unstated, and the share of the steps from which the rest is stated.
@@ -212,8 +213,8 @@ const UNSTATED: (f64, f64) = (0.1, 0.01);
 /// Small costs that are named of the rest.
 const LARGEST: usize = 3;
 
-/// What no finding is about: one statement with the largest of the small costs in it, so that nothing is silent.
-fn rest(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], mut small: Vec<Gated>) -> Option<Finding> {
+/// What no finding is about in the end: one statement with the largest of the small costs in it, so that nothing is silent.
+pub fn rest(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], mut small: Vec<Gated>) -> Option<Finding> {
     let time = NotUseful::of(cx)?;
     let left = time.without(findings);
     let sum = |spans: &[Span]| spans.iter().map(|span| span.len()).sum::<Ns>();

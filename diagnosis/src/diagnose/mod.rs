@@ -139,7 +139,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     let mut findings = gain::merged(findings, analysis);
     abstained.extend(gains.estimate(&mut findings));
     let priced = costs::price(&cx, rules::CATALOGUE, &gains, costs::find(&cx));
-    costs::name(&cx, rules::CATALOGUE, &mut findings, priced);
+    let small = costs::name(&cx, rules::CATALOGUE, &mut findings, priced);
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::doubt_sums(&cx, &mut findings);
     ranking::set_apart_start_ups(&mut findings, analysis, rules::CATALOGUE);
@@ -147,6 +147,8 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     ranking::hold_back(&mut findings);
     let mut breaches = invariants::enforce(&mut findings, analysis);
     ranking::settle(&mut findings, analysis, rules::CATALOGUE);
+    let rest = costs::rest(&cx, rules::CATALOGUE, &findings, small);
+    findings.extend(rest);
     abstained.extend(lost::withhold(&mut findings, analysis));
     let explained = claims::settle(&mut findings, analysis);
     let marked = |finding: &Finding| {

@@ -22,6 +22,7 @@ pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
         own.flat_map(|finding| finding.selection.iter().copied()).collect()
     };
     let mut largest = largest::of(cx.trace, cx.analysis, about);
+    let exchange = findings.iter().filter(|f| f.layer == Layer::Communication).map(Finding::size).fold(0.0, f64::max);
     let mut words = FxHashSet::<&str>::default();
     let mut names = FxHashSet::<(bool, StringId)>::default();
     for finding in findings {
@@ -34,13 +35,21 @@ pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
             names.extend(fact.rows.iter().filter_map(|slice| Some((of_host, name(cx, *slice)?))));
         }
     }
-    for row in largest.tables.iter_mut().flat_map(|tables| &mut tables.rows) {
+    let rows = largest.tables.iter_mut().flat_map(|tables| {
+        let time = tables.time;
+        tables.rows.iter_mut().map(move |row| (time, row))
+    });
+    for (time, row) in rows {
+        let of_exchange = |ns: model::Ns| 2.0 * exchange >= ns as f64 / time.max(1) as f64;
         let own = short(&row.name);
         let of_host = !matches!(row.kind, Kind::Kernel | Kind::Collective);
         let shown = row.longest.and_then(|slice| name(cx, slice)).is_some_and(|name| names.contains(&(of_host, name)));
         // Claims name a record with those around it: `llama.py(374): forward ← …`.
         let within = own.len() >= TELLING && words.iter().any(|said| said.contains(&*own));
+        // What is said of waiting and transfers is said of the collectives of every rank.
+        let exchanges = row.kind == Kind::Collective || row.kind == Kind::Kernel && row.exposed.is_some();
         row.named |= within
+            || (exchanges && of_exchange(row.exposed.unwrap_or(row.total)))
             || shown
             || words.contains(row.name.as_str())
             || words.contains(&*own)

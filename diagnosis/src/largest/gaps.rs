@@ -58,13 +58,11 @@ pub(super) fn of(
         let Some(gap) = parts.first().and_then(|part| rank.gaps.get(part.gap as usize)) else { continue };
         let Some(op) = gap.owner.and_then(|op| rank.timeline.ops.get(op as usize)) else { continue };
         let charges = charges(&idle, gap, parts, stated);
-        let heaviest = charges.iter().max_by_key(|(_, ns, _)| *ns).filter(|(_, ns, _)| 2 * ns >= gap.span.len());
-        let heaviest = heaviest.map(|(charge, ..)| *charge);
         for (charge, ns, stated) in charges {
             sums.entry(charge).or_default().add(ns, (ns, stated), op.slice);
         }
         if long.len() < ROWS || long.last().is_some_and(|(ns, ..)| gap.span.len() > *ns) {
-            long.push((gap.span.len(), gap, heaviest, op.slice));
+            long.push((gap.span.len(), gap, holder(&idle, gap, parts), op.slice));
             long.sort_by_key(|(ns, gap, ..)| (Reverse(*ns), gap.span.start));
             long.truncate(ROWS);
         }
@@ -86,6 +84,26 @@ pub(super) fn of(
         Some(LongGap { start, ns, step, owner, of, ended_by, slice: Some(slice) })
     };
     (rows, long.into_iter().filter_map(gap).collect())
+}
+
+/// The innermost record that holds at least half of a gap, what lies inside it included.
+fn holder(idle: &Idle<'_>, gap: &Gap, parts: &[Part]) -> Option<Charge> {
+    let mut held: FxHashMap<(StringId, Category), (Ns, usize)> = FxHashMap::default();
+    for part in parts {
+        let mut path: Vec<(StringId, Category)> = part
+            .path
+            .map(|path| idle.names.along(path).filter_map(|key| idle.names.told(key)).collect())
+            .unwrap_or_default();
+        // Own time stands below its record under the same name.
+        path.dedup();
+        for (depth, record) in path.iter().rev().enumerate() {
+            let (ns, deepest) = held.entry(*record).or_default();
+            (*ns, *deepest) = (*ns + part.span.len(), depth.max(*deepest));
+        }
+    }
+    let half = held.into_iter().filter(|(_, (ns, _))| 2 * ns >= gap.span.len());
+    let found = half.max_by_key(|((name, _), (ns, depth))| (*depth, *ns, Reverse(*name)));
+    found.map(|((name, category), _)| Charge::Record(name, category))
 }
 
 /// What the parts of a gap are charged to, each with its time and what of it a finding is about, ns.

@@ -182,6 +182,9 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     // Between kernels that were run one by one the profiler worked.
     if alone {
         out.time = out.rows.iter().map(|row| row.total).sum();
+    }
+    // Between collectives of which only these were kept the device may have worked.
+    if alone || rank.timeline.collectives_only {
         return out;
     }
     let (idle, long) = gaps::of(trace, analysis, rank, &asked().collect::<Vec<_>>(), &work.stated);

@@ -102,6 +102,8 @@ pub fn of<'a>(trace: &'a Trace, rank: &Rank, steps: &[&Step]) -> Idle<'a> {
         rows: FxHashMap::default(),
         under: FxHashMap::default(),
         main: main_thread(trace, rank),
+        trace,
+        beside: FxHashMap::default(),
     };
     let before = launches_before(rank);
     let limit = limit(&before, rank);
@@ -179,6 +181,9 @@ struct Ledger<'a, 'r> {
     /// Names of the kernels launched under each key.
     under: FxHashMap<Key, FxHashSet<StringId>>,
     main: Option<TrackId>,
+    trace: &'a Trace,
+    /// The other line of threads that were looked up.
+    beside: FxHashMap<TrackId, Option<TrackId>>,
 }
 
 impl Ledger<'_, '_> {
@@ -239,6 +244,16 @@ impl Ledger<'_, '_> {
         }
     }
 
+    /// The line that tells what a line of nothing but calls does.
+    fn beside(&mut self, track: TrackId) -> Option<TrackId> {
+        if let Some(known) = self.beside.get(&track) {
+            return *known;
+        }
+        let found = super::beside::of(self.trace, self.rank, &mut self.nests, track);
+        self.beside.insert(track, found);
+        found
+    }
+
     /// Segments of a thread with its own records; what none of the program covers is cut by those of the thread that hands it its work,
     /// else by those of the operating system.
     fn filled(&mut self, track: TrackId, segments: Vec<Segment>) -> Vec<(TrackId, Segment)> {
@@ -249,7 +264,8 @@ impl Ledger<'_, '_> {
                 out.push((track, segment));
                 continue;
             }
-            let feeder = self.rank.timeline.tasks.awaited(track, segment.span.start);
+            let awaited = self.rank.timeline.tasks.awaited(track, segment.span.start);
+            let feeder = awaited.or_else(|| self.beside(track));
             let (on, says): (TrackId, &dyn Fn(Category) -> bool) = match feeder {
                 Some(feeder) => (feeder, &speaks),
                 None => (track, &says_something),

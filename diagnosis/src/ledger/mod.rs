@@ -7,6 +7,7 @@
 //! | [`idle`] | device idle time: why the device was idle, and what the launching thread did at each instant |
 //! | [`device`] | device work by kernel, launch size and neighbours |
 
+mod beside;
 pub mod device;
 pub mod idle;
 pub mod names;

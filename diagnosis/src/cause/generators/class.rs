@@ -153,7 +153,8 @@ fn class_of(work: &Work, name: &str) -> Option<Class> {
     if lower.contains("aicpu") {
         return Some(Class::OnCpu);
     }
-    if super::is_gemm(work, name) && !lower.contains("dequant") {
+    // Pooling reduces by design, whatever is fused.
+    if super::is_gemm(work, name) && !lower.contains("dequant") || lower.contains("pool") {
         return None;
     }
     if ["dequant", "gptq", "unpack", "reconstruct"].iter().any(|part| lower.contains(part)) {

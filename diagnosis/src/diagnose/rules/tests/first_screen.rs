@@ -45,7 +45,7 @@ fn host_work_before_the_only_step_is_said_with_its_owner() {
     assert!(headline.contains("its mark lasts 52000000 ns: for 42010000 ns of it only the host works"), "{headline}");
     let doubts = unjudged(&one);
     assert!(
-        doubts.iter().any(|d| d.contains("the 41010000 ns in which only") && d.contains("preprocess")),
+        doubts.iter().any(|d| d.contains("why the host works for 41010000 ns before") && d.contains("preprocess")),
         "{doubts:?}"
     );
     let two = prepared(true);
@@ -77,7 +77,7 @@ fn steps_that_allocate_and_free_all_the_time_have_no_cache() {
         })
     };
     let uncached = check("RT-10", &run(10));
-    assert!(text(&uncached[0].claim).contains("the framework's cache is off"), "{}", text(&uncached[0].claim));
+    assert!(text(&uncached[0].claim).contains("The framework's cache is off"), "{}", text(&uncached[0].claim));
     let advice = |f: &crate::diagnose::Finding| f.remedy.iter().map(|r| r.text_en.clone()).collect::<String>();
     assert!(advice(&uncached[0]).contains("NO_CUDA_MEMORY_CACHING") && !advice(&uncached[0]).contains("expandable"));
     let growing = check("RT-10", &run(0));
@@ -104,7 +104,7 @@ fn where_no_step_is_marked_nothing_is_said_per_step() {
             r.call("cudaMalloc", us(300)).launch(GEMM, us(100)).token();
         }),
     );
-    assert!(text(&marked[0].claim).contains("per step on average"));
+    assert!(text(&marked[0].claim).contains("per step"));
 }
 
 #[test]

@@ -19,11 +19,11 @@ enum Fault {
     Captures,
     Compiles,
     Allocates,
-    Schedules,
+    Prepares,
 }
 
 const FAULTS: [Fault; 6] =
-    [Fault::None, Fault::Pauses, Fault::Captures, Fault::Compiles, Fault::Allocates, Fault::Schedules];
+    [Fault::None, Fault::Pauses, Fault::Captures, Fault::Compiles, Fault::Allocates, Fault::Prepares];
 
 impl Fault {
     /// The rule that names it.
@@ -34,7 +34,7 @@ impl Fault {
             Self::Captures => Some("RT-06"),
             Self::Compiles => Some("RT-05"),
             Self::Allocates => Some("RT-10"),
-            Self::Schedules => Some("RT-12"),
+            Self::Prepares => Some("RT-08"),
         }
     }
 
@@ -47,7 +47,7 @@ impl Fault {
             }
             Self::Compiles if now_and_then => _ = r.call("cuModuleLoadData", us(3_000)),
             Self::Allocates if now_and_then => _ = r.call("cudaMalloc", us(3_000)),
-            Self::Schedules => _ = r.think(us(400)),
+            Self::Prepares => _ = r.think(us(400)),
             _ => {}
         }
     }

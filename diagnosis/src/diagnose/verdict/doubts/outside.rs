@@ -4,7 +4,7 @@ use model::{Ns, Span, Trace};
 
 use super::{super::headline::begins_late, Case, Unjudged};
 use crate::{
-    analysis::{AnchorKind, DeviceOp, Rank, nest::Nests, owners},
+    analysis::{AnchorKind, DeviceOp, Rank, Selection, Step, nest::Nests, owners},
     diagnose::signals::reading,
     i18n::{Message, Text, Value},
 };
@@ -38,7 +38,9 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (text, least) = if window { (LOADED, LEAST_LOADED) } else { (SENTENCE, LEAST) };
     let ops = &rank.timeline.ops;
     let (first, last) = (ops.iter().map(|op| op.start).min()?, ops.iter().map(|op| op.end).max()?);
-    let steps = reading::merged(rank.steps.iter().map(|step| step.window).collect());
+    // Steps that do not count, at the start of a run, are outside as well; what the user did not ask for is no question.
+    let inside = |step: &&Step| matches!(step.selection, Selection::Steady | Selection::NotAsked);
+    let steps = reading::merged(rank.steps.iter().filter(inside).map(|step| step.window).collect());
     let inside: Ns = steps.iter().map(|step| (step.end.min(last) - step.start.max(first)).max(0)).sum();
     let (span, outside) = (last - first, (last - first - inside).max(0));
     let (pause, ended) = longest_pause(ops, &steps).unzip();

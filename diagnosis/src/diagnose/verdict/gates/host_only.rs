@@ -20,7 +20,10 @@ const NEXT: Text = Text::new("{before}, then {name} {own} ({share})", "{before}�
 /// Names beside the first.
 const FURTHER: usize = 2;
 
-/// What is counted, the first that is there: records of one kind hold each other, so that each has a time of its own.
+/// One part in so many of what another kind covers that a kind covers at least to be told: own value.
+const MOST: Ns = 5;
+
+/// What is counted, the first that is there and covers enough: records of one kind hold each other, so that each has a time of its own.
 const KINDS: [(Category, Text); 3] = [
     (Category::FrameworkOp, Text::new("framework operators", "框架算子")),
     (Category::UserRange, Text::new("ranges", "区间")),
@@ -34,10 +37,10 @@ pub(super) fn headline(trace: &Trace) -> Option<Message> {
 
 /// Where the time of the host goes, largest first.
 pub(super) fn largest(trace: &Trace) -> Option<Message> {
-    let (kind, sums) = KINDS.into_iter().find_map(|(category, kind)| {
-        let sums = Sums::of(trace, category);
-        (!sums.own.is_empty()).then_some((kind, sums))
-    })?;
+    let kinds = KINDS.map(|(category, kind)| (kind, Sums::of(trace, category)));
+    let most = kinds.iter().map(|(_, sums)| sums.all).max().unwrap_or(0);
+    let tells = |(_, sums): &(Text, Sums)| !sums.own.is_empty() && sums.all.saturating_mul(MOST) >= most;
+    let (kind, sums) = kinds.into_iter().find(tells)?;
     let text = |name: StringId| trace.strings.get(name);
     let mut order: Vec<(StringId, Ns)> = sums.own.into_iter().filter(|(_, ns)| *ns > 0).collect();
     order.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), text(*name)));
