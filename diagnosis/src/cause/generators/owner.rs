@@ -119,6 +119,7 @@ fn found(
     if !served.is_empty() {
         edits.push(Edit::Remove(served.iter().map(|work| work.at).collect()));
     }
+    let least = total.min(recurring(owned.kind, &gaps, total)) * sure(owned.kind) / 100;
     let cost = Cost {
         kind,
         layer: Layer::Runtime,
@@ -134,12 +135,23 @@ fn found(
         idle: parts().map(|part| part.span).collect(),
         ops: served.iter().map(|work| work.at).collect(),
         edits: edits.into_iter().map(|edit| (counted.at, edit)).collect(),
-        bounds: (total * sure(owned.kind) / 100, most.max(total)),
+        bounds: (least, most.max(total)),
         occurs: lies(counted, idle, owned, &gaps),
         inherent: waits_for_requests(idle, owned, packs, population) || is_of_pipeline(population, counted, owned),
     };
     let called = called(population, &cost.kind);
     Some((called, cost))
+}
+
+/// Medians of the ways back from a synchronization above which one of them is a pause of its own.
+const PAUSE: Ns = 5;
+
+/// What of an owner comes again: pauses between the usual ways back from a synchronization are no part of them.
+fn recurring(kind: Why, gaps: &BTreeMap<u32, Ns>, total: Ns) -> Ns {
+    let Some(usual) = super::median(gaps.values().copied()).filter(|_| matches!(kind, Why::Turnaround(_))) else {
+        return total;
+    };
+    gaps.values().map(|ns| (*ns).min(usual.saturating_mul(PAUSE))).sum()
 }
 
 /// Part of an owner that its change surely brings, in percent. Against runs repeated without the fault, owners were low by 0.5 to 4

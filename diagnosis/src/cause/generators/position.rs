@@ -77,7 +77,27 @@ fn early(works: &[&Work]) -> Option<Ns> {
     super::median(works.iter().take(works.len() / 4).map(|work| work.dur)).filter(|ns| *ns > 0)
 }
 
+/// Growth of the batch from which kernels take longer because they have more to do.
+const GREW: f64 = 1.05;
+
+/// Whether the last quarter of the steps works on more rows than the first.
+fn grew(counted: &Counted<'_>) -> bool {
+    let rows: Vec<Ns> = counted
+        .steps
+        .iter()
+        .filter_map(|step| step.facts.batch.map(u64::from).or(step.rows))
+        .filter_map(|rows| Ns::try_from(rows).ok())
+        .collect();
+    let quarter = rows.len() / 4;
+    let early = super::median(rows.iter().take(quarter).copied());
+    let late = super::median(rows.iter().rev().take(quarter).copied());
+    early.zip(late).is_some_and(|(early, late)| late as f64 > GREW * early as f64)
+}
+
 fn drift(counted: &Counted<'_>, series: &Series<'_>) -> Option<Cost> {
+    if grew(counted) {
+        return None;
+    }
     let all: Ns = series.values().flatten().map(|work| work.dur).sum();
     let long = || series.values().filter(|works| works.len() >= CALLS.0);
     let ratios = long().filter(|works| works.iter().all(|work| !work.is_attention())).filter_map(|works| {
