@@ -4,7 +4,7 @@
 //! Busy time is exact: the columns of a window add up to what the lane covers of it, to the nanosecond. What was busy longest
 //! in a column is exact too, and a column that shows part of several slices says so.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use model::{Ns, Span};
 
@@ -176,6 +176,16 @@ impl LaneIndex {
     /// The first slice that starts at `t` or later.
     pub fn first_from(&self, t: Ns) -> usize {
         self.times.start.partition_point(|start| *start < t)
+    }
+
+    /// The slices that touch a window.
+    pub fn touching(&self, window: Span) -> Range<usize> {
+        let (mut first, last) = (self.first_from(window.start), self.first_from(window.end));
+        while let Some(before) = first.checked_sub(1).filter(|at| self.span(*at).is_some_and(|s| s.end > window.start))
+        {
+            first = before;
+        }
+        first..last.max(first)
     }
 
     /// The slice with this `row` that starts at `t`.

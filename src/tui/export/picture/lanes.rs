@@ -90,12 +90,7 @@ fn share(mut counts: Vec<usize>) -> usize {
 
 /// The slots of a lane that touch a window.
 pub(super) fn slots(look: &Look<'_>, lane: usize, window: Span) -> Range<usize> {
-    let Some(index) = look.lanes.lanes.get(lane).and_then(Lane::slices) else { return 0..0 };
-    let (mut first, last) = (index.first_from(window.start), index.first_from(window.end));
-    while let Some(before) = first.checked_sub(1).filter(|at| index.span(*at).is_some_and(|s| s.end > window.start)) {
-        first = before;
-    }
-    first..last.max(first)
+    look.lanes.lanes.get(lane).and_then(Lane::slices).map_or(0..0, |index| index.touching(window))
 }
 
 /// Names by their position; each is there once.
