@@ -87,8 +87,8 @@ actions! {
     Help "help" Global "help" "帮助";
     Palette "palette" Global "commands" "命令";
     Search "search" Global "search" "搜索";
-    SearchNext "search_next" Global "next match or evidence" "下一个匹配或证据";
-    SearchPrevious "search_previous" Global "match or evidence before" "上一个匹配或证据";
+    SearchNext "search_next" Global "next match, evidence" "下一个匹配或证据";
+    SearchPrevious "search_previous" Global "previous of those" "上一个匹配或证据";
     NextView "next_view" Global "next view" "下一视图";
     PreviousView "previous_view" Global "previous view" "上一视图";
     ShowOverview "show_overview" Global "overview" "总览";
