@@ -14,6 +14,7 @@ mod common;
 #[path = "../../engine/tests/simulated_cuda/mod.rs"]
 mod simulated_cuda;
 
+mod aligned;
 mod architecture;
 mod ascend;
 mod cli;

@@ -14,7 +14,7 @@ use crate::tui::{
 use diagnosis::i18n::{Lang, Text};
 use report::{
     kernel_name, text,
-    timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline},
+    timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline, aligned},
 };
 
 /// Slices that a page holds; about a megabyte.
@@ -212,6 +212,7 @@ fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<Str
     if first != Some(lane) {
         return None;
     }
+    let clock = group.clock.map_or(String::new(), |clock| aligned(&clock, lang));
     let Some((_, rank)) = group.rank else {
         return Some(Text::new("of no rank", "不属于任何 rank").get(lang).to_owned());
     };
@@ -219,7 +220,7 @@ fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<Str
     let device = devices.find(|d| d.process == rank.process && d.ordinal == rank.device).and_then(|d| d.name);
     let chip = device.map_or(String::new(), |name| format!(" · {}", look.trace.strings.get(name)));
     let word = Text::new("device", "设备").get(lang);
-    Some(text::plain(&format!("rank {} · {word} {}{chip}", rank.rank, rank.device), LONGEST))
+    Some(text::plain(&format!("rank {} · {word} {}{chip}{clock}", rank.rank, rank.device), LONGEST))
 }
 
 /// Name of a lane; a nested one has none of its own.

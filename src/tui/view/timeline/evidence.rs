@@ -26,7 +26,7 @@ pub struct Evidence {
     head: Line,
     /// The rank whose device they are on, as an index.
     rank: usize,
-    /// The stretches, longest first.
+    /// The stretches by the rank's own clock, longest first.
     spans: Vec<Span>,
     /// The one that is seen.
     at: usize,
@@ -174,11 +174,12 @@ impl Timeline {
     }
 
     fn begin(&mut self, scene: &Scene<'_>, mut evidence: Evidence) {
-        let Some(span) = evidence.span() else { return };
+        let Some(own) = evidence.span() else { return };
+        let span = scene.look.lanes.aligned(evidence.rank, own);
         self.window(scene).around(span);
         let seen = self.window(scene).span;
         let room = if self.plot.height == 0 { ROOM } else { usize::from(self.plot.height) };
-        evidence.focus = Focus::on(scene, (evidence.rank, evidence.several), (span, seen), &evidence.names, room);
+        evidence.focus = Focus::on(scene, (evidence.rank, evidence.several), (own, span, seen), &evidence.names, room);
         self.cursor = span.start;
         if let Some((lane, slot)) = evidence.focus.pick {
             (self.lane, self.slot) = (lane, Some(slot));

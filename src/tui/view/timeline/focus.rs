@@ -34,7 +34,9 @@ pub struct Focus {
 struct Chooser<'a, 'b> {
     scene: &'a Scene<'b>,
     rank: &'b Rank,
-    /// The stretch.
+    /// The stretch by the clock of the rank.
+    own: Span,
+    /// The same on the clock that lanes are drawn on.
     span: Span,
     /// What is seen of time.
     seen: Span,
@@ -45,11 +47,11 @@ struct Chooser<'a, 'b> {
 type Share = (usize, usize, Ns);
 
 impl Focus {
-    /// Chooses the lanes for a stretch on a rank's device, in about so many rows; `several` asks for the other ranks too.
+    /// Chooses the lanes for a stretch on a rank's device, by its own clock and by that of the lanes, in about so many rows; `several` asks for the other ranks too.
     pub fn on(
         scene: &Scene<'_>,
         (rank, several): (usize, bool),
-        (span, seen): (Span, Span),
+        (own, span, seen): (Span, Span, Span),
         names: &[StringId],
         room: usize,
     ) -> Self {
@@ -58,7 +60,7 @@ impl Focus {
         let Some((group, of)) = group.zip(scene.look.analysis().and_then(|analysis| analysis.ranks.get(rank))) else {
             return Self::default();
         };
-        let mut chooser = Chooser { scene, rank: of, span, seen, names: names.to_vec() };
+        let mut chooser = Chooser { scene, rank: of, own, span, seen, names: names.to_vec() };
         chooser.name_owner();
         let mut rows = vec![Row::Head(group)];
         rows.extend(chooser.device(rank).into_iter().map(Row::Lane));
@@ -97,7 +99,7 @@ impl<'b> Chooser<'_, 'b> {
     /// Where the claim names nothing that the capture has, the owner of the idle time is what is looked for.
     fn name_owner(&mut self) {
         let owner = |(at, gap): (usize, &diagnosis::analysis::idle::Gap)| {
-            let shared = gap.span.clip(self.span).len();
+            let shared = gap.span.clip(self.own).len();
             (shared > 0).then(|| Some((shared, self.rank.owners.of(at)?.name))).flatten()
         };
         let owners = self.rank.gaps.iter().enumerate().filter_map(owner);
@@ -111,10 +113,10 @@ impl<'b> Chooser<'_, 'b> {
     /// The queue that the stretch is about: of the operation that ends its idle time, or of most of its work.
     fn queue(&self) -> Option<TrackId> {
         let ops = &self.rank.timeline.ops;
-        let gap = self.rank.gaps.iter().max_by_key(|gap| gap.span.clip(self.span).len());
-        let ends = gap.filter(|gap| !gap.span.clip(self.span).is_empty()).and_then(|gap| gap.owner);
+        let gap = self.rank.gaps.iter().max_by_key(|gap| gap.span.clip(self.own).len());
+        let ends = gap.filter(|gap| !gap.span.clip(self.own).is_empty()).and_then(|gap| gap.owner);
         let op = ends.and_then(|op| ops.get(op as usize));
-        let op = op.or_else(|| ops.iter().max_by_key(|op| Span::new(op.start, op.end).clip(self.span).len()))?;
+        let op = op.or_else(|| ops.iter().max_by_key(|op| Span::new(op.start, op.end).clip(self.own).len()))?;
         self.rank.timeline.queues.get(op.queue as usize).copied()
     }
 
@@ -177,7 +179,7 @@ impl<'b> Chooser<'_, 'b> {
         });
         let timeline = &self.rank.timeline;
         let launched = || {
-            let next = timeline.ops.partition_point(|op| op.start < self.span.start);
+            let next = timeline.ops.partition_point(|op| op.start < self.own.start);
             let within = timeline.ops.iter().skip(next).find_map(|op| timeline.call(op));
             within.map(|call| call.track).filter(|track| threads.contains(track))
         };

@@ -155,6 +155,7 @@ impl Timeline {
     }
 
     fn show_span(&mut self, scene: &Scene<'_>, span: Span) {
+        let span = scene.look.lanes.aligned(scene.rank, span);
         self.window(scene).fit(span);
         self.cursor = span.start;
         let lanes = &scene.look.lanes;

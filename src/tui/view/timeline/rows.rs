@@ -15,7 +15,7 @@ use crate::tui::{
     widget::prose,
 };
 use diagnosis::i18n::Text;
-use report::units;
+use report::{timeline::aligned, units};
 
 /// Nested lanes that a track shows while it is not expanded.
 pub const COLLAPSED: u16 = 2;
@@ -165,15 +165,16 @@ impl Timeline {
     }
 
     fn head(&self, scene: &Scene<'_>, group: usize, line: Rect, buf: &mut Buffer) {
-        let rank = scene.look.lanes.groups.get(group).and_then(|group| group.rank);
-        let title = match rank {
+        let group = scene.look.lanes.groups.get(group);
+        let clock = group.and_then(|group| group.clock).map_or(String::new(), |clock| aligned(&clock, scene.lang));
+        let title = match group.and_then(|group| group.rank) {
             Some((_, rank)) => {
                 let devices = scene.look.trace.devices.iter();
                 let device =
                     devices.filter(|d| d.process == rank.process && d.ordinal == rank.device).find_map(|d| d.name);
                 let name = device.map_or(String::new(), |name| format!(" · {}", scene.look.trace.strings.get(name)));
                 let word = scene.get(Text::new("device", "设备"));
-                format!("rank {} · {word} {}{}", rank.rank, rank.device, text::safe(&name))
+                format!("rank {} · {word} {}{}{clock}", rank.rank, rank.device, text::safe(&name))
             }
             None => scene.get(Text::new("of no rank", "不属于任何 rank")).to_owned(),
         };
