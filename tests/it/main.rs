@@ -30,6 +30,7 @@ mod damaged;
 mod diagnose;
 mod diff;
 mod diff_reports;
+mod diff_screen;
 mod docs;
 #[cfg(unix)]
 mod doors;
