@@ -1,45 +1,39 @@
 //! A comparison on one screen of a terminal: which of the two is slower and by how much, whether they did the same work, what makes
 //! the difference as a waterfall of bars, and how to go on. Where the contract refuses a comparison, what each side takes for itself.
 
+mod contract;
+mod waterfall;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     ROWS, Screen, answer,
-    canvas::{self, Line, Look, Style, fit, left, middle, right, wrap_at_most},
+    canvas::{self, Line, Look, Style, left, middle, wrap_at_most},
     say,
 };
 use crate::{
-    diff::{DiffReport, Mover, What, is_large, movers, sections, unknown, words},
+    diff::{DiffReport, is_large, unknown},
     document::Inlines,
-    sections::buckets,
     text, units,
 };
 use diagnosis::{
     compare::{
         Difference,
-        contract::{About, Code, MAIN, Reason, Verdict},
+        contract::{MAIN, Verdict},
         statistics::Outcome,
         waterfall::Basis,
     },
     i18n::{Lang, Message, Text, Value},
 };
 
-/// Movers at most.
-const MOST: usize = 12;
-/// Part of the longer step below which a difference is one of the others.
-const LEAST: i64 = 200;
 /// Columns of a side's name.
 const NAME: usize = 24;
 /// What follows "A" where a side is meant at the beginning of a sentence.
 const SIDES: [&str; 5] = [" and B", " has ", " takes ", " is ", " shows "];
-/// Caveats in words; the others are counted.
-const CAVEATS: usize = 3;
 /// Sentences on what is not known.
 const UNKNOWN: usize = 2;
 /// Columns below which commands stand further to the left.
 const NARROW: usize = 60;
-/// Narrowest bar that shows anything.
-const BAR: usize = 10;
 
 /// The comparison on one screen. `given` is what stands for A and B on a command line.
 pub fn render(report: &DiffReport, given: [&str; 2], lang: Lang, look: Look) -> String {
@@ -201,44 +195,6 @@ impl Both<'_> {
         self.fill(text, &args(units::ratio(ratio)))
     }
 
-    /// Why nothing is set beside each other.
-    fn refusal(&self) -> String {
-        let contract = &self.report.contract;
-        let open = contract.open(MAIN);
-        let only_unknown = contract.refusals(MAIN).all(|reason| reason.code == Code::Unknown);
-        if only_unknown && !open.is_empty() {
-            let fields = self.list(open.iter().map(|field| self.field(field.what)).collect());
-            let text = match open.len() {
-                1 => Text::new("Not comparable yet: {fields} is unknown.", "尚不可比：{fields}未知。"),
-                _ => Text::new("Not comparable yet: {fields} are unknown.", "尚不可比：{fields}未知。"),
-            };
-            return self.fill(text, &[("fields", fields)]);
-        }
-        let known = contract.refusals(MAIN).filter(|reason| reason.code != Code::Unknown);
-        let mut said: Vec<String> = known.map(|reason| self.reason(reason)).collect();
-        said.dedup();
-        self.fill(Text::new("Not comparable: {why}.", "不可比：{why}。"), &[("why", said.join("; "))])
-    }
-
-    /// What a field is, without what stands in brackets after it.
-    fn field(&self, what: &str) -> String {
-        what.split(" (").next().unwrap_or(what).to_owned()
-    }
-
-    fn list(&self, parts: Vec<String>) -> String {
-        let and = self.get(Text::new(" and ", "与"));
-        match parts.split_last() {
-            Some((last, rest)) if !rest.is_empty() => {
-                format!("{}{and}{last}", rest.join(self.get(Text::new(", ", "、"))))
-            }
-            _ => parts.concat(),
-        }
-    }
-
-    fn reason(&self, reason: &Reason) -> String {
-        self.named(&say::message(&words::reason(&self.report.contract, reason), "", self.lang))
-    }
-
     /// The sides by their names where a sentence calls them A and B. A sentence that begins with "A" speaks of something else,
     /// unless a side can be meant.
     fn named(&self, said: &str) -> String {
@@ -256,160 +212,6 @@ impl Both<'_> {
             }
             before = Some(c);
         }
-        out
-    }
-
-    /// What makes a difference, as words: what the device waits for instead of the name of a bucket.
-    fn mover(&self, mover: &Mover, name: String) -> String {
-        match &mover.what {
-            What::Bucket(bucket) if !mover.waited => {
-                let meaning = self.get(buckets::meaning(bucket));
-                if meaning.is_empty() { name } else { meaning.to_owned() }
-            }
-            _ => name,
-        }
-    }
-
-    /// Whether both did the same work, and what goes with every number.
-    fn contract(&self) -> Vec<Line> {
-        let contract = &self.report.contract;
-        let mut said = Vec::new();
-        if let Some(work) = &contract.work {
-            let count = work.parts.iter().filter(|own| own.distance.is_some()).count();
-            let other: Vec<String> = work.differing().map(|own| self.get(words::work(own.part)).to_owned()).collect();
-            let text = match other.len() {
-                0 => Text::new(
-                    "Same work? {n} properties compared, none differs.",
-                    "工作相同吗？比较了 {n} 项，均无差异。",
-                ),
-                _ => Text::new(
-                    "Same work? {n} properties compared, {k} differ: {other}.",
-                    "工作相同吗？比较了 {n} 项，{k} 项不同：{other}。",
-                ),
-            };
-            let args = [("n", count.to_string()), ("k", other.len().to_string()), ("other", other.join(", "))];
-            if count > 0 {
-                said.push(self.fill(text, &args));
-            }
-        }
-        if contract.verdict() == Verdict::Caveats {
-            said.push(self.caveats());
-        }
-        let lines = said.iter().flat_map(|one| wrap_at_most(one, self.width(), 3));
-        lines.map(|line| Line::of(Style::Plain, line)).collect()
-    }
-
-    /// What goes with every number: settings that differ and that are unknown are counted, the rest is said.
-    fn caveats(&self) -> String {
-        let all: Vec<&Reason> = self.report.contract.caveats(MAIN).collect();
-        let mut differ: Vec<String> = Vec::new();
-        let (mut unknown, mut told) = (Vec::new(), Vec::new());
-        for reason in all {
-            match (reason.about, reason.code) {
-                (About::Field(field), Code::Unknown) => unknown.push(field.key),
-                (About::Field(field), _) => {
-                    differ.push(field.key.split('.').next_back().unwrap_or("").replace('_', " "))
-                }
-                _ => told.push(self.reason(reason)),
-            }
-        }
-        unknown.sort_unstable();
-        unknown.dedup();
-        told.dedup();
-        let mut parts = Vec::new();
-        if !differ.is_empty() {
-            let shown = differ.iter().take(CAVEATS).cloned().collect::<Vec<_>>().join(self.get(Text::new(", ", "、")));
-            let more = if differ.len() > CAVEATS { "…" } else { "" };
-            let text = match differ.len() {
-                1 => Text::new("one setting differs ({shown})", "1 项设置不同（{shown}）"),
-                _ => Text::new("{n} settings differ ({shown}{more})", "{n} 项设置不同（{shown}{more}）"),
-            };
-            let args = [("n", differ.len().to_string()), ("shown", shown), ("more", more.to_owned())];
-            parts.push(self.fill(text, &args));
-        }
-        if !unknown.is_empty() {
-            parts.push(self.fill(Text::new("{n} are unknown", "{n} 项未知"), &[("n", unknown.len().to_string())]));
-        }
-        let more = told.len().saturating_sub(CAVEATS);
-        parts.extend(told.into_iter().take(CAVEATS));
-        if more > 0 {
-            parts.push(self.fill(Text::new("{n} more", "另有 {n} 项"), &[("n", more.to_string())]));
-        }
-        let joined = parts.join(self.get(Text::new("; ", "；")));
-        self.fill(Text::new("Caveats: {all}.", "保留：{all}。"), &[("all", joined)])
-    }
-
-    /// From one side to the other, the largest difference first.
-    fn waterfall(&self, difference: &Difference, room: usize) -> Vec<Line> {
-        let waterfall = &difference.waterfall;
-        let (from, to) = (waterfall.from, waterfall.to);
-        let scale = units::Scale::of([from, to]);
-        let movers: Vec<_> = movers(difference).into_iter().filter(|mover| mover.delta() != 0).collect();
-        let weighty = movers.iter().filter(|mover| mover.delta().abs().saturating_mul(LEAST) >= from.max(to)).count();
-        let listed = weighty.max(3).min(movers.len()).min(MOST).min(room.saturating_sub(4));
-        let (first, rest) = movers.split_at(listed);
-        // Sums between which each bar stands.
-        let mut rows: Vec<(String, Option<[i64; 2]>, i64)> = Vec::new();
-        for mover in first {
-            let name = sections::mover_name(self.report, mover, self.lang);
-            rows.push((self.mover(mover, name), Some(mover.sides), mover.delta()));
-        }
-        if !rest.is_empty() {
-            let sum = |n: usize| rest.iter().map(|mover| mover.sides[n]).sum::<i64>();
-            let name = self.fill(Text::new("{n} others", "其余 {n} 项"), &[("n", rest.len().to_string())]);
-            rows.push((name, Some([sum(0), sum(1)]), sum(1) - sum(0)));
-        }
-        let [a, b] = self.names.each_ref().map(|name| fit(name, 12));
-        let width = self.width();
-        let number = (a.width() + 2).max(b.width() + 2).min(width.saturating_sub(15) / 3).max(8);
-        let [a, b] = [a, b].map(|name| fit(&name, number - 1));
-        let numbers = 3 * number + 2;
-        let names = rows.iter().map(|(name, ..)| name.width()).max().unwrap_or(0);
-        let label = names.clamp(12, (width / 3).max(16)).min(width.saturating_sub(numbers).max(8));
-        let bar = width.saturating_sub(label + numbers + 1);
-        let bar = if bar < BAR { 0 } else { bar };
-        let most = rows.iter().fold((from, from), |(at, most), (_, _, delta)| (at + delta, most.max(at + delta))).1;
-        let most = most.max(to).max(1);
-        let cell = |ns: i64| (i128::from(ns.clamp(0, most)) * bar as i128 / i128::from(most)) as usize;
-        let head = self.fill(
-            match waterfall.basis {
-                Basis::Step => Text::new("per step, {unit}", "每步，{unit}"),
-                Basis::Token => Text::new("per token, {unit}", "每 token，{unit}"),
-            },
-            &[("unit", scale.name().to_owned())],
-        );
-        let titles = [&a, &b, &self.get(Text::new("differs", "差")).to_owned()].map(|title| right(title, number));
-        let mut out = vec![Line::of(Style::Dim, format!("{}{}", left(&fit(&head, label), label), titles.concat()))];
-        let total = |name: &str, ns: i64, cells: [String; 3]| {
-            let line = Line::of(Style::Strong, left(&fit(name, label), label)).then(Style::Strong, cells.concat());
-            line.then(Style::Plain, "  ").then(Style::Tone(1), "▒".repeat(cell(ns)))
-        };
-        let blank = || right("", number);
-        out.push(total(&self.names[0], from, [right(&scale.digits(from), number), blank(), blank()]));
-        let mut at = from;
-        for (name, sides, delta) in &rows {
-            let [own_a, own_b] = sides.unwrap_or_default().map(|ns| right(&scale.digits(ns), number));
-            let sign = if *delta > 0 { "+" } else { "−" };
-            let differs = right(&format!("{sign}{}", scale.digits(delta.saturating_abs())), number);
-            let (low, high) = (at.min(at + delta), at.max(at + delta));
-            let (begin, end) = (cell(low), cell(high));
-            let marks = match end - begin {
-                _ if bar == 0 => String::new(),
-                0 => "▌".to_owned(),
-                cells => "█".repeat(cells),
-            };
-            let tone = if *delta > 0 { 0 } else { 2 };
-            let line = Line::of(Style::Plain, left(&fit(name, label), label)).then(Style::Plain, own_a);
-            let line = line.then(Style::Plain, own_b).then(Style::Strong, differs);
-            out.push(
-                line.then(Style::Plain, format!("  {}", " ".repeat(begin.min(bar.saturating_sub(1)))))
-                    .then(Style::Tone(tone), marks),
-            );
-            at += delta;
-        }
-        let whole =
-            right(&format!("{}{}", if to >= from { "+" } else { "−" }, scale.digits((to - from).abs())), number);
-        out.push(total(&self.names[1], to, [blank(), right(&scale.digits(to), number), whole]));
         out
     }
 
