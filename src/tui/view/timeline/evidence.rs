@@ -48,9 +48,12 @@ impl Evidence {
         if spans.is_empty() {
             return None;
         }
-        let named = finding.ranks.first();
         let ranks = &scene.look.analysis()?.ranks;
-        let rank = ranks.iter().position(|rank| Some(&rank.rank) == named).unwrap_or(scene.rank);
+        // A finding may be about the time of another rank than the one that it blames first.
+        let named = finding.ranks.iter().filter_map(|of| ranks.iter().position(|rank| rank.rank == *of));
+        let all: Vec<usize> = named.chain(0..ranks.len()).collect();
+        let has = |at: &usize| ranks.get(*at).zip(spans.first()).is_some_and(|(rank, span)| is_of(rank, *span));
+        let rank = all.iter().find(|at| has(at)).or(all.first()).copied().unwrap_or(scene.rank);
         let mut names = Vec::new();
         named_in(scene, &finding.claim, &mut names);
         finding.evidence.iter().for_each(|fact| named_in(scene, &fact.what, &mut names));
@@ -103,6 +106,14 @@ impl Evidence {
         }
         line
     }
+}
+
+/// Whether something on a rank's device begins and something ends with a stretch.
+fn is_of(rank: &Rank, span: Span) -> bool {
+    let ops = || rank.timeline.ops.iter().map(|op| (op.start, op.end));
+    let idle = || rank.gaps.iter().flat_map(|gap| &gap.parts).map(|(_, part)| (part.start, part.end));
+    let all = || ops().chain(idle());
+    all().any(|(start, _)| start == span.start) && all().any(|(_, end)| end == span.end)
 }
 
 fn longest_first(mut spans: Vec<Span>) -> Vec<Span> {
