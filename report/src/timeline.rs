@@ -2,7 +2,10 @@
 
 use model::{Ns, Span};
 
-use diagnosis::i18n::{Lang, Text};
+use diagnosis::{
+    analysis::clock::Offset,
+    i18n::{Lang, Text},
+};
 
 /// What is drawn.
 #[derive(Clone, Debug)]
@@ -123,6 +126,21 @@ pub struct Kind {
     pub dark: String,
     /// Colour on a light ground.
     pub light: String,
+}
+
+/// How far the clock of a rank was moved so that all ranks are drawn on one, as the head of its lanes says it; empty for the clock
+/// that the others are drawn on.
+pub fn aligned(clock: &Offset, lang: Lang) -> String {
+    if clock.ahead == 0 {
+        return String::new();
+    }
+    let [by, sure] = [clock.ahead.saturating_abs(), clock.uncertainty].map(super::units::brief);
+    match (lang, clock.ahead > 0) {
+        (Lang::En, true) => format!(" · clock {by} ahead, drawn aligned (± {sure})"),
+        (Lang::En, false) => format!(" · clock {by} behind, drawn aligned (± {sure})"),
+        (Lang::Zh, true) => format!(" · 时钟快 {by}，已对齐（± {sure}）"),
+        (Lang::Zh, false) => format!(" · 时钟慢 {by}，已对齐（± {sure}）"),
+    }
 }
 
 impl Timeline {

@@ -2,6 +2,8 @@
 //! fields of the manifest; what a capture shows is never overridden, and saying otherwise is an error that names both. A table
 //! `[price]` says what the two cost.
 
+mod inline;
+
 use std::path::Path;
 
 use model::{
@@ -21,6 +23,8 @@ use diagnosis::{
 #[derive(Debug, Default)]
 pub struct Declaration {
     sides: [Vec<(&'static Field, String)>; 2],
+    /// Fields that are the same on both sides, whatever their value.
+    same: Vec<&'static Field>,
     /// What the two cost, where that is said.
     pub prices: Option<Prices>,
     file: String,
@@ -91,6 +95,11 @@ impl Declaration {
         Ok(declared)
     }
 
+    /// Where it is said.
+    fn said_in(&self) -> &str {
+        if self.file.is_empty() { "--declare" } else { &self.file }
+    }
+
     /// What is said of a side, 0 or 1, by key.
     pub fn of(&self, side: usize) -> Vec<(&'static str, &str)> {
         self.sides.get(side).into_iter().flatten().map(|(field, value)| (field.key, value.as_str())).collect()
@@ -113,7 +122,10 @@ impl Declaration {
             if let Some(entry) = denied {
                 return Err(Error::Request(format!(
                     "'{}' declares {} = '{value}', but '{}' shows '{}'; take the line out, or name the right capture",
-                    self.file, field.key, trace.source, entry.value
+                    self.said_in(),
+                    field.key,
+                    trace.source,
+                    entry.value
                 )));
             }
             trace.manifest.set(field.key, value.clone(), Provenance::Declared);
@@ -135,7 +147,7 @@ impl Declaration {
         if product == 0 || world % product != 0 || whole && product != world {
             return Err(Error::Request(format!(
                 "'{}' declares {}, which makes {product} ranks, but '{}' shows a job of {world}; take them out, or name the right capture",
-                self.file,
+                self.said_in(),
                 declared.join(", "),
                 trace.source
             )));
@@ -164,7 +176,8 @@ impl Declaration {
         };
         Err(Error::Request(format!(
             "'{}' declares {PROMPT} = '{value}', but '{}' {denied}, take the line out, or name the right capture",
-            self.file, trace.source
+            self.said_in(),
+            trace.source
         )))
     }
 }

@@ -185,7 +185,10 @@ impl Pair {
     pub fn of(sessions: [Session; 2], options: &Options, terms: &Terms) -> Result<Self, Error> {
         let [a, b] = sessions;
         let packs = a.packs().clone();
-        Ok(Self { sides: [Side::of(a, 0, options, terms)?, Side::of(b, 1, options, terms)?], packs })
+        let mut sides = [Side::of(a, 0, options, terms)?, Side::of(b, 1, options, terms)?];
+        let repeats = sides.iter_mut().flat_map(|side| &mut side.repeats);
+        terms.declared.agree(repeats.map(|repeat| &mut repeat.trace))?;
+        Ok(Self { sides, packs })
     }
 
     /// Sources of captures that were given twice for one side; one launch counts once.

@@ -24,6 +24,7 @@ pub fn compare(sides: [&mut Vec<Trace>; 2], terms: &Terms) -> Result<ServingRepo
     let [a, b] = sides;
     declare(a, 0, terms)?;
     declare(b, 1, terms)?;
+    terms.declared.agree(a.iter_mut().chain(b.iter_mut()))?;
     let (a, b): (Vec<&Trace>, Vec<&Trace>) = (a.iter().collect(), b.iter().collect());
     let heads = [heads(&a), heads(&b)];
     let engines = [engine(&a), engine(&b)];

@@ -15,10 +15,14 @@ use super::exit::Usage;
 /// What a comparison rests on beside its captures.
 #[derive(Debug, Default, clap::Args)]
 pub struct Terms {
-    /// What is known of the captures and they do not say: a TOML file with tables [both], [a] and [b], whose keys are fields
-    /// of the manifest; '-' is standard input. 'strato diff A B --format toml' writes one to fill in.
-    #[arg(long, value_name = "FILE")]
-    declare: Option<PathBuf>,
+    /// Metadata missing from the captures: FIELD=VALUE for both sides, a.FIELD=VALUE or b.FIELD=VALUE for one (may be given
+    /// several times); or a TOML file with tables [both], [a] and [b], '-' for standard input. 'strato diff A B --format toml'
+    /// writes such a file to fill in.
+    #[arg(long, value_name = "FIELD=VALUE|FILE")]
+    declare: Vec<String>,
+    /// Fields with the same value on both sides, whatever it is: commas stand between them.
+    #[arg(long, value_name = "FIELDS", value_delimiter = ',')]
+    same: Vec<String>,
     /// Field that differs on purpose: what the pair was made to find out (may be given several times).
     #[arg(long, value_name = "FIELD", value_parser = studied)]
     study: Vec<&'static Field>,
@@ -69,8 +73,22 @@ impl Terms {
     pub fn is_given(&self) -> bool {
         let asked = self.force || self.work_differs || self.stage.is_some();
         asked
-            || !self.study.is_empty()
-            || [&self.declare, &self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
+            || !(self.study.is_empty() && self.declare.is_empty() && self.same.is_empty())
+            || [&self.probe_a, &self.probe_b].into_iter().any(Option::is_some)
+    }
+
+    /// What is declared: in a file, in a few words, and as the same on both sides.
+    fn declared(&self) -> anyhow::Result<Declaration> {
+        let is_file = |said: &&String| said.as_str() == "-" || !said.contains('=') || Path::new(said.as_str()).exists();
+        let (files, words): (Vec<&String>, Vec<&String>) = self.declare.iter().partition(is_file);
+        if let [_, second, ..] = files.as_slice() {
+            return Err(Usage(format!("'{second}' is a second file of declarations; put both into one")).into());
+        }
+        let mut declared =
+            files.first().map(|file| Declaration::read(Path::new(file))).transpose()?.unwrap_or_default();
+        words.into_iter().try_for_each(|said| declared.add(said))?;
+        self.same.iter().try_for_each(|key| declared.same(key))?;
+        Ok(declared)
     }
 
     /// What a session is told of them.
@@ -79,7 +97,7 @@ impl Terms {
     /// A declaration that cannot be read.
     pub fn read(&self) -> anyhow::Result<session::Terms> {
         Ok(session::Terms {
-            declared: self.declare.as_deref().map(Declaration::read).transpose()?.unwrap_or_default(),
+            declared: self.declared()?,
             study: self.study.clone(),
             force: self.force,
             work_differs: self.work_differs,

@@ -1,9 +1,12 @@
 //! `strato decide`: which of two platforms to take, by what each does for what it costs.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use clap::ValueEnum;
-use report::{decide::json, html};
+use report::{decide::json, html, screen};
 use session::{Pair, Reading};
 
 use super::{
@@ -34,9 +37,9 @@ pub struct Arguments {
     terms: Terms,
     #[command(flatten)]
     targets: Targets,
-    /// Form of the page.
-    #[arg(long, value_enum, default_value_t = Form::Md)]
-    format: Form,
+    /// Form of the page [default: term on a terminal, else md].
+    #[arg(long, value_enum)]
+    format: Option<Form>,
     /// Write the page to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -51,6 +54,8 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
+    /// One screen of a terminal: the answer, and what it rests on.
+    Term,
     /// Markdown, for people.
     Md,
     /// JSON, for scripts.
@@ -71,8 +76,13 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let sessions = Pair::sessions(&inputs, &reading, &terms)?;
     let decision = session::decide(sessions, &arguments.narrowed.options(), &terms)?;
     drop(bar);
-    let text = match arguments.format {
-        Form::Md => Output::Document(decision.document(lang)),
+    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let text = match arguments.format.unwrap_or(if terminal { Form::Term } else { Form::Md }) {
+        Form::Term => {
+            let whole = "strato decide A B --format md";
+            Output::Data(screen::page::first(&decision.document(lang), lang, global.look(), whole))
+        }
+        Form::Md => Output::Markdown(decision.document(lang)),
         Form::Json => Output::Data(json::render(&decision, lang)?),
         Form::Html => {
             let simulated = decision.heads.iter().any(|head| head.simulated);

@@ -12,7 +12,14 @@ use std::{
 
 use collectors::host::Host;
 use model::Reading;
-use report::{columns::Columns, document::Align};
+use report::{
+    columns::Columns,
+    document::Align,
+    screen::{
+        Look,
+        canvas::{self, Line, Style},
+    },
+};
 
 use super::{Global, Lang, exit::Exit};
 
@@ -69,6 +76,12 @@ const CHECKS: &[(&str, Check)] = &[
 pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     let checks = CHECKS.iter().map(|(name, check)| ((*name).to_owned(), check(global)));
     let found: Vec<(String, Finding)> = checks.chain(vendors::rows()).collect();
+    if io::stdout().is_terminal() {
+        let mut out = io::stdout().lock();
+        short(&found, global.look()).iter().try_for_each(|line| out.write_all(line.as_bytes()))?;
+        out.flush()?;
+        return Ok(Exit::Done);
+    }
     // States are sentences: only what is before them stands in columns, and what to do stands below.
     let columns = |name: &str, finding: &Finding| vec![name.to_owned(), finding.verdict.to_owned()];
     let sample: Vec<_> = found.iter().map(|(name, finding)| columns(name, finding)).collect();
@@ -86,6 +99,40 @@ pub(super) fn run(global: &Global, _: Arguments) -> anyhow::Result<Exit> {
     }
     out.flush()?;
     Ok(Exit::Done)
+}
+
+/// One line per check, fitted to a terminal: what is there, then what to do about what is not.
+fn short(found: &[(String, Finding)], look: Look) -> Vec<String> {
+    let width = look.columns();
+    let names = found.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut cut = false;
+    let mut line = |style: Style, name: &str, mark: &str, said: &str| {
+        let mut line = Line::of(style, format!("{mark:7}  "));
+        line.push(Style::Strong, canvas::left(name, names + 2));
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = canvas::fit(&said, width.saturating_sub(line.width()));
+        cut |= shown != said;
+        line.push(Style::Plain, shown);
+        let mut out = String::new();
+        line.write(&mut out, look);
+        out
+    };
+    let (good, lacking): (Vec<_>, Vec<_>) = found.iter().partition(|(_, own)| own.remedy.is_none());
+    let mut out: Vec<String> = good
+        .into_iter()
+        .map(|(name, own)| match own.verdict {
+            "ok" => line(Style::Tone(1), name, "ok", &own.state),
+            _ => line(Style::Dim, name, "unknown", &own.state),
+        })
+        .collect();
+    for (name, own) in lacking {
+        let said = own.remedy.as_deref().unwrap_or(&own.state);
+        out.push(line(Style::Tone(0), name, "missing", said));
+    }
+    if cut {
+        out.push("\nWhole lines: strato doctor | cat\n".to_owned());
+    }
+    out
 }
 
 fn processor(_: &Global) -> Finding {
@@ -131,4 +178,28 @@ fn terminal(global: &Global) -> Finding {
 fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    /// One check took a line of 1 585 characters.
+    #[test]
+    fn a_check_is_one_line_of_the_terminal() {
+        let long = "a state of many words, ".repeat(70);
+        let found = vec![
+            ("formats".to_owned(), Finding::good(long.clone())),
+            ("governor".to_owned(), Finding::unknown("no such file".to_owned())),
+            ("cuda".to_owned(), Finding::lacking(long, "install the driver")),
+        ];
+        for width in [40, 80, 120] {
+            let lines = short(&found, Look { width, colour: false, ascii: false });
+            assert!(lines.iter().all(|line| line.trim().chars().count() <= width), "{lines:?}");
+            assert_eq!(lines.len(), found.len() + 1, "{lines:?}");
+            assert!(lines[2].starts_with("missing  cuda") && lines[2].contains("install the driver"), "{lines:?}");
+            assert!(lines[3].contains("strato doctor | cat"), "{lines:?}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! `strato probe`: what this machine can do at best, measured, printed and kept for the diagnosis of runs on it.
 
 use std::{
+    io::{self, IsTerminal},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -8,7 +9,7 @@ use std::{
 use clap::ValueEnum;
 use collectors::host::Host;
 use engine::{Dtype, Target};
-use model::{Detail, ProbeRun, Provenance, Reading, Trace, TraceBuilder, TraceSink};
+use model::{Detail, ProbeRow, ProbeRun, ProbeUnit, Provenance, Reading, Trace, TraceBuilder, TraceSink};
 use probes::{Probe, Product, REGISTRY, Setup};
 use serde_json::{Value, json};
 use session::Session;
@@ -30,7 +31,7 @@ use diagnosis::{
 };
 use report::{
     document::{Align, Document, Table},
-    inlines, phrase, units,
+    inlines, phrase, screen, units,
 };
 
 /// Format id of a capture that holds ceilings and no run.
@@ -61,9 +62,9 @@ pub struct Arguments {
     /// Time for each probe, in milliseconds.
     #[arg(long, default_value_t = 2000, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=2000))]
     budget: u64,
-    /// Form of the output.
-    #[arg(long, value_enum, default_value_t = Form::Md)]
-    format: Form,
+    /// Form of the output [default: term on a terminal, else md].
+    #[arg(long, value_enum)]
+    format: Option<Form>,
     /// Write the output to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -77,6 +78,8 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
+    /// One screen of a terminal: the best that each probe measured.
+    Term,
     /// Markdown, for people.
     Md,
     /// JSON, for scripts.
@@ -117,8 +120,13 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
             say(&format!("strato: {}: {about} ({})", probe.name, rows.len()));
         }
     });
-    let text = match arguments.format {
-        Form::Md => Output::Document(page(&run, lang)),
+    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let text = match arguments.format.unwrap_or(if terminal { Form::Term } else { Form::Md }) {
+        Form::Term => {
+            let command = "strato probe --format md";
+            Output::Data(screen::page::first(&best(&run, lang), lang, global.look(), command))
+        }
+        Form::Md => Output::Markdown(page(&run, lang)),
         Form::Json => Output::Data(format!("{:#}\n", document(&run))),
     };
     if let Some(save) = &arguments.save {
@@ -195,6 +203,57 @@ fn capture(run: ProbeRun, target: &Target, host: &Host) -> Trace {
     trace.start_unix_ns = run.fact("taken_unix_ns").and_then(|ns| ns.parse().ok());
     trace.probes = run;
     trace
+}
+
+/// The best of what each probe measured: of rates the largest median, of times the smallest.
+fn best(run: &ProbeRun, lang: Lang) -> Document {
+    let get = |text: Text| phrase::text(text, lang);
+    let mut out = Document::new();
+    out.heading(1, get(Text::new("Measured peaks of this machine", "本机实测峰值")));
+    if let Some(noise) = run.fact(ProbeRun::NOISE) {
+        let said = Text::new("Noisy run, repeat it on a quiet machine", "运行受到干扰，请在空闲时重测");
+        out.paragraph(inlines![get(said), " (", noise, ")"]);
+    }
+    let mut groups: Vec<(&str, &str, Vec<&ProbeRow>)> = Vec::new();
+    for row in &run.rows {
+        match groups
+            .iter_mut()
+            .find(|(probe, metric, _)| (*probe, *metric) == (row.probe.as_str(), row.metric.as_str()))
+        {
+            Some((.., rows)) => rows.push(row),
+            None => groups.push((&row.probe, &row.metric, vec![row])),
+        }
+    }
+    let mut table = Table::new([
+        (get(Text::new("probe", "探针")), Align::Left),
+        (get(Text::new("quantity", "量")), Align::Left),
+        (get(Text::new("best", "最佳")), Align::Right),
+        (get(Text::new("spread", "离散度")), Align::Right),
+        (get(Text::new("settings", "设置数")), Align::Right),
+        (get(Text::new("with", "条件")), Align::Left),
+    ]);
+    for (probe, metric, rows) in &groups {
+        let measured = rows.iter().filter_map(|row| match &row.value {
+            Reading::Value(sum) => Some((*row, sum)),
+            Reading::Unavailable(_) => None,
+        });
+        let found = measured.max_by(|(a, x), (_, y)| {
+            let order = x.median.total_cmp(&y.median);
+            if a.unit == ProbeUnit::Ns { order.reverse() } else { order }
+        });
+        let count = rows.len().to_string();
+        let cells = match found {
+            Some((row, sum)) => {
+                let spread = units::share(sum.relative_spread());
+                [units::probed(sum.median, row.unit), spread, count, row.setting.to_string()]
+            }
+            None => ["–".to_owned(), "–".to_owned(), count, String::new()],
+        };
+        table.row([(*probe).to_owned(), (*metric).to_owned()].into_iter().chain(cells));
+    }
+    out.table(table);
+    out.paragraph(inlines![get(Text::new("Every setting:", "全部设置：")), " strato probe --format md"]);
+    out
 }
 
 fn page(run: &ProbeRun, lang: Lang) -> Document {

@@ -1,7 +1,7 @@
 //! `strato verify`: whether capture files are what was written.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Global, exit::Exit, output::Output, terminal_text::plain};
 use diagnosis::i18n::{Lang, Message, Text, Value};
-use report::phrase;
+use report::{phrase, screen::canvas};
 use store::{self, Fault, Verification};
 
 /// Say whether capture files are what was written, and what of a damaged one is lost.
@@ -40,6 +40,7 @@ enum Standing {
 pub(super) fn run(global: &Global, arguments: &Arguments) -> anyhow::Result<Exit> {
     let lang = global.lang();
     let (mut worst, mut entries) = (Standing::Sound, Vec::new());
+    let (terminal, width) = (io::stdout().is_terminal(), global.look().columns().saturating_sub(2));
     let mut out = io::stdout().lock();
     for file in &arguments.files {
         let found = store::verify(file);
@@ -51,7 +52,12 @@ pub(super) fn run(global: &Global, arguments: &Arguments) -> anyhow::Result<Exit
         } else {
             for (i, line) in lines.iter().enumerate() {
                 let line = if i == 0 { format!("{}: {line}", file.display()) } else { format!("  {line}") };
-                writeln!(out, "{}", plain(&line))?;
+                let line = plain(&line).into_owned();
+                // A terminal would break a line inside a word.
+                let lines = if terminal { canvas::wrap(&line, width) } else { vec![line] };
+                for (n, line) in lines.iter().enumerate() {
+                    writeln!(out, "{}{line}", if terminal && i + n > 0 { "  " } else { "" })?;
+                }
             }
         }
     }

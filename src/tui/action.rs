@@ -87,8 +87,8 @@ actions! {
     Help "help" Global "help" "帮助";
     Palette "palette" Global "commands" "命令";
     Search "search" Global "search" "搜索";
-    SearchNext "search_next" Global "next match" "下一个匹配";
-    SearchPrevious "search_previous" Global "previous match" "上一个匹配";
+    SearchNext "search_next" Global "next match, evidence" "下一个匹配或证据";
+    SearchPrevious "search_previous" Global "previous of those" "上一个匹配或证据";
     NextView "next_view" Global "next view" "下一视图";
     PreviousView "previous_view" Global "previous view" "上一视图";
     ShowOverview "show_overview" Global "overview" "总览";
@@ -140,6 +140,7 @@ actions! {
     PreviousSame "previous_same" Timeline "previous of same name" "上一同名切片";
     NextStep "next_step" Timeline "next step" "下一步";
     PreviousStep "previous_step" Timeline "previous step" "上一步";
+    Costliest "costliest" Timeline "costliest idle time" "最耗时的空闲";
     NextGap "next_gap" Timeline "next idle gap" "下一空闲间隙";
     PreviousGap "previous_gap" Timeline "previous idle gap" "上一空闲间隙";
     NextGroup "next_group" Timeline "next lane group" "下一泳道组";

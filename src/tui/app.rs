@@ -297,7 +297,13 @@ impl App {
                 self.chrome.message = Some(Text::new("copied", "已复制").get(self.chrome.lang).to_owned());
                 Some(Request::Copy(text))
             }
-            Effect::Show(place) => self.show(place),
+            Effect::Show(place) => {
+                if matches!(place, Place::Evidence(..)) {
+                    // The keys that go from match to match go through the evidence now.
+                    self.search.clear();
+                }
+                self.show(place)
+            }
             Effect::ShowOf(capture, place) => {
                 self.look_at(capture);
                 self.show(place)

@@ -14,6 +14,7 @@ mod common;
 #[path = "../../engine/tests/simulated_cuda/mod.rs"]
 mod simulated_cuda;
 
+mod aligned;
 mod architecture;
 mod ascend;
 mod cli;
@@ -30,6 +31,7 @@ mod damaged;
 mod diagnose;
 mod diff;
 mod diff_reports;
+mod diff_screen;
 mod docs;
 #[cfg(unix)]
 mod doors;

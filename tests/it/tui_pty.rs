@@ -37,7 +37,7 @@ fn keys_sizes_and_a_quiet_end() {
     session.keys("2");
     session.wait_for("idle: why");
     session.keys("3");
-    session.wait_for("in the timeline: slice");
+    session.wait_for("in the timeline: stretch");
     session.keys("\r");
     session.wait_for("idle: why");
     // Everything at once, and sizes that no terminal should have.
@@ -60,7 +60,7 @@ fn a_key_that_comes_with_another_size_is_taken() {
     let mut session = Session::view(notes.path(), "");
     session.wait_for("Verdict");
     for turn in 0..10 {
-        let (key, shown) = [("2", "idle: why"), ("3", "in the timeline: slice")][turn % 2];
+        let (key, shown) = [("2", "idle: why"), ("3", "in the timeline: stretch")][turn % 2];
         session.resize(24 + (turn as u16 % 3), 90 + turn as u16);
         session.keys(key);
         session.wait_for(shown);
@@ -107,7 +107,7 @@ fn without_colour_nothing_is_coloured_and_the_selection_is_still_seen() {
     let mut session = Session::view(notes.path(), "--color never");
     session.wait_for("Verdict");
     session.keys("3");
-    session.wait_for("in the timeline: slice");
+    session.wait_for("in the timeline: stretch");
     let raw = session.raw();
     session.keys("q");
     session.ends(notes.path(), "0");

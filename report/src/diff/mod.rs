@@ -10,7 +10,7 @@ pub mod json;
 mod movers;
 pub mod sections;
 mod slots;
-mod unknown;
+pub(crate) mod unknown;
 pub mod words;
 
 use model::Ns;
@@ -182,7 +182,7 @@ impl DiffReport {
 }
 
 /// Whether a difference is large enough for a ratio.
-fn is_large(delta: Ns, from: Ns, to: Ns) -> bool {
+pub(crate) fn is_large(delta: Ns, from: Ns, to: Ns) -> bool {
     delta.saturating_abs().saturating_mul(GATE) >= from.max(to)
 }
 

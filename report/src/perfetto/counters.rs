@@ -17,11 +17,12 @@ pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> i
         });
         let of_process = layout.processes.get(counter.process.0 as usize);
         let Some(pid) = of_device.map(|(_, pid)| pid).or(of_process) else { continue };
+        let by = source.clocks.process(counter.process);
         let mut samples: Vec<(i64, f64)> = counter.t.iter().copied().zip(counter.value.iter().copied()).collect();
         samples.sort_by_key(|(t, _)| *t);
         for (t, value) in samples {
             if value.is_finite() {
-                file.events.sample(*pid, &name, &unit, source.time(t), value)?;
+                file.events.sample(*pid, &name, &unit, source.time(t, by), value)?;
                 file.written.samples += 1;
             } else {
                 file.written.no_numbers += 1;

@@ -3,7 +3,7 @@
 
 use std::{cmp::Reverse, io};
 
-use model::Span;
+use model::{Ns, Span};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -32,18 +32,25 @@ impl Made {
 
 /// Writes what was found in each rank. What may be as long as the capture is made slice by slice; it is in order of time.
 pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> io::Result<()> {
-    for (rank, pid) in source.analysis.ranks.iter().zip(&layout.ranks) {
+    for (at, (rank, pid)) in source.analysis.ranks.iter().zip(&layout.ranks).enumerate() {
+        let by = source.clocks.rank(at);
         let thread = |name: Text, order: u32| Thread::new(*pid, source.get(name).to_owned(), order);
         let steps_thread = thread(Text::new("steps", "步"), order::STEPS);
-        put(source, steps_thread, "strato.step", rank.steps.iter().map(|step| of_step(source, rank, step)), file)?;
+        put(
+            source,
+            (steps_thread, by),
+            "strato.step",
+            rank.steps.iter().map(|step| of_step(source, rank, step)),
+            file,
+        )?;
         let idle_thread = thread(Text::new("idle: why", "空闲原因"), order::IDLE);
-        put(source, idle_thread, "strato.idle", idle(source, rank), file)?;
+        put(source, (idle_thread, by), "strato.idle", idle(source, rank), file)?;
         let together = thread(Text::new("collectives", "集合通信"), order::COLLECTIVES);
-        put(source, together, "strato.collective", sorted(collectives(source, rank)), file)?;
+        put(source, (together, by), "strato.collective", sorted(collectives(source, rank)), file)?;
         let copied = thread(Text::new("copies", "拷贝"), order::COPIES);
-        put(source, copied, "strato.copy", copies(source, rank), file)?;
+        put(source, (copied, by), "strato.copy", copies(source, rank), file)?;
         let replayed = thread(Text::new("graph replays", "图重放"), order::REPLAYS);
-        put(source, replayed, "strato.graph_replay", sorted(replays(source, rank)), file)?;
+        put(source, (replayed, by), "strato.graph_replay", sorted(replays(source, rank)), file)?;
     }
     Ok(())
 }
@@ -55,14 +62,14 @@ fn sorted(mut made: Vec<Made>) -> impl Iterator<Item = Made> {
 
 fn put(
     source: &Source<'_>,
-    mut thread: Thread,
+    (mut thread, by): (Thread, Ns),
     category: &'static str,
     made: impl Iterator<Item = Made>,
     file: &mut File<'_, '_>,
 ) -> io::Result<()> {
     for made in made {
         let name = quoted(&made.name);
-        let slice = Slice { span: source.span(made.span), name: &name, category, link: None, args: &made.args };
+        let slice = Slice { span: source.span(made.span, by), name: &name, category, link: None, args: &made.args };
         thread.put(&slice, file)?;
         file.written.derived += 1;
     }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, io};
 
-use model::{SliceId, Span};
+use model::{Ns, SliceId, Span};
 
 use super::{
     File, Source,
@@ -18,6 +18,8 @@ use diagnosis::{
 /// A fact of a finding at one of its slices.
 struct Seen<'a> {
     span: Span,
+    /// What its clock is moved by, ns.
+    by: Ns,
     slice: SliceId,
     finding: &'a Finding,
     evidence: &'a Evidence,
@@ -35,7 +37,8 @@ pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> i
                     continue;
                 };
                 let span = Span::new(*start, lane.end(row));
-                seen.push((*pid, Seen { span, slice: *slice, finding, evidence }));
+                let by = source.clocks.track(track);
+                seen.push((*pid, Seen { span, by, slice: *slice, finding, evidence }));
             }
         }
     }
@@ -63,7 +66,7 @@ fn put(source: &Source<'_>, seen: &Seen<'_>, thread: &mut Thread, file: &mut Fil
     args.number("of_slice", i64::from(seen.slice.0)).text("estimate", finding.estimate.method.key());
     args.number("step_ns", finding.estimate.from).number("to_least_ns", finding.estimate.to_low);
     args.number("to_most_ns", finding.estimate.to_high);
-    let span = source.span(seen.span);
+    let span = source.span(seen.span, seen.by);
     thread.put(&Slice { span, name: &name, category: "strato.finding", link: None, args: &args }, file)?;
     file.written.derived += 1;
     Ok(())

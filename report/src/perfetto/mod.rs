@@ -7,6 +7,7 @@
 //!
 //! | module | owns |
 //! | --- | --- |
+//! | `clocks` | one clock for all ranks |
 //! | `event` | how one event is written |
 //! | `nest` | slices that overlap without nesting, given places of their own |
 //! | `places` | which process and thread each track is |
@@ -15,6 +16,7 @@
 //! | `derived` | what the analysis says, as slices |
 //! | `finding` | findings at the slices that they were read from |
 
+mod clocks;
 mod counters;
 mod derived;
 mod event;
@@ -28,6 +30,7 @@ use std::io::{self, Write};
 use model::{Ns, Trace};
 
 use self::{
+    clocks::Clocks,
     event::Events,
     places::{Layout, Places},
 };
@@ -62,6 +65,8 @@ struct Source<'a> {
     analysis: &'a Analysis,
     diagnosis: &'a Diagnosis,
     lang: Lang,
+    /// One clock for all ranks.
+    clocks: Clocks,
     /// Added to every time, so that none is negative.
     shift: Ns,
     /// Added to every slice id, so that links of two captures never meet.
@@ -84,7 +89,9 @@ pub fn write(out: &mut dyn Write, inputs: &[(Trace, Analysis, Diagnosis)], lang:
     let mut sources = Vec::with_capacity(inputs.len());
     let mut first_link = FIRST_LINK;
     for (trace, analysis, diagnosis) in inputs {
-        sources.push(Source { trace, analysis, diagnosis, lang, shift: shift(trace), first_link });
+        let clocks = Clocks::of(trace, analysis);
+        let shift = clocks.before_zero(trace);
+        sources.push(Source { trace, analysis, diagnosis, lang, clocks, shift, first_link });
         first_link += trace.slice_count() as u64;
     }
     let simulated = inputs.iter().any(|(trace, ..)| trace.simulated);
@@ -118,11 +125,4 @@ fn about(sources: &[Source<'_>]) -> serde_json::Value {
         "schema": "strato.perfetto/1",
         "captures": sources.iter().map(capture).collect::<Vec<_>>(),
     })
-}
-
-/// Time before the capture's zero, ns.
-fn shift(trace: &Trace) -> Ns {
-    let slices = trace.lanes.iter().filter_map(|lane| lane.start.first());
-    let samples = trace.counters.iter().flat_map(|counter| counter.t.iter().min());
-    slices.chain(samples).copied().min().map_or(0, |first| first.min(0).saturating_neg())
 }

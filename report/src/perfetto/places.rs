@@ -10,7 +10,7 @@ use super::{
     event::{Events, Place, Slice},
     nest::{Nest, Row},
 };
-use crate::{text, track_name};
+use crate::{text, timeline::aligned, track_name};
 use diagnosis::{analysis::Rank, i18n::Text};
 
 /// Thread ids begin here: one that is its process's own id would be that process's main thread.
@@ -122,7 +122,9 @@ impl Layout {
         let mut ranks = Vec::with_capacity(analysis.ranks.len());
         for rank in &analysis.ranks {
             let pid = places.process();
-            events.process(pid, &source.process_name(several, &source.rank_name(rank)))?;
+            let clock = analysis.job.clocks.get(ranks.len()).copied().flatten();
+            let clock = clock.map_or(String::new(), |clock| aligned(&clock, source.lang));
+            events.process(pid, &source.process_name(several, &(source.rank_name(rank) + &clock)))?;
             ranks.push(pid);
         }
         let mut processes: Vec<Option<u32>> = (0..trace.processes.len() as u32)
@@ -169,14 +171,14 @@ impl Source<'_> {
         text.get(self.lang)
     }
 
-    /// When it is in the file.
-    pub fn span(&self, span: Span) -> Span {
-        Span::new(self.time(span.start), self.time(span.end))
+    /// When it is in the file; `by` is what the clock that it was recorded with is moved by.
+    pub fn span(&self, span: Span, by: Ns) -> Span {
+        Span::new(self.time(span.start, by), self.time(span.end, by))
     }
 
-    /// When it is in the file.
-    pub fn time(&self, t: Ns) -> Ns {
-        t.saturating_add(self.shift)
+    /// When it is in the file; `by` is what the clock that it was recorded with is moved by.
+    pub fn time(&self, t: Ns, by: Ns) -> Ns {
+        t.saturating_add(by).saturating_add(self.shift)
     }
 
     fn process_name(&self, several: bool, name: &str) -> String {

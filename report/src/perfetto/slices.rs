@@ -156,7 +156,7 @@ impl Lane<'_> {
             Some(launch) => Some((link(launch), End::To)),
             None => self.launches.has(id).then(|| (link(id), End::From)),
         };
-        let span = self.source.span(Span::new(start, lane.end(row)));
+        let span = self.source.span(Span::new(start, lane.end(row)), self.source.clocks.track(self.id));
         let name = names.get(*name);
         let slice = Slice { span, name: &name, category: category.name(), link, args };
         let row = self.thread.put(&slice, file)?;
@@ -176,7 +176,7 @@ impl Lane<'_> {
     /// Ends of recorded links, before what begins later is written.
     fn recorded(&self, ends: &[Recorded], names: &mut Names<'_>, file: &mut File<'_, '_>) -> io::Result<()> {
         for Recorded { at, id, end, kind } in ends {
-            let at = self.source.time(*at);
+            let at = self.source.time(*at, self.source.clocks.track(self.id));
             match self.thread.at(at) {
                 Some(place) => {
                     file.events.link(place, *id, *end, at, &names.get(*kind))?;

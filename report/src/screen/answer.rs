@@ -164,14 +164,21 @@ pub(super) fn bar(screen: &Screen<'_>) -> Vec<Line> {
         names.push(Style::Tone(n), own);
         ends = to;
     }
-    if names.width() > width {
-        names = Line::new();
+    let mut below = vec![names];
+    if below.iter().any(|names| names.width() > width) {
+        below.clear();
+        let mut names = Line::new();
         for (n, (layer, share)) in layers.iter().enumerate() {
             let tone = TONES.get(n).copied().unwrap_or('·');
             let name = format!("{tone} {} {}", screen.get(words::layer(*layer)), units::whole_share(*share));
-            names.push(Style::Plain, if n > 0 { "  " } else { "" });
+            let own = unicode_width::UnicodeWidthStr::width(name.as_str());
+            if names.width() > 0 && names.width() + 2 + own > width {
+                below.push(std::mem::take(&mut names));
+            }
+            names.push(Style::Plain, if names.width() > 0 { "  " } else { "" });
             names.push(Style::Tone(n), name);
         }
+        below.push(names);
     }
-    vec![drawn, names]
+    [drawn].into_iter().chain(below).collect()
 }

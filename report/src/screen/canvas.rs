@@ -16,7 +16,7 @@ pub struct Look {
 }
 
 /// Fewest columns that are written for: a narrower terminal wraps by itself.
-const NARROWEST: usize = 40;
+pub const NARROWEST: usize = 40;
 /// Most columns that are used: longer lines are not read.
 const WIDEST: usize = 200;
 
@@ -80,6 +80,13 @@ impl Line {
     #[must_use]
     pub fn then(mut self, style: Style, text: impl Into<String>) -> Self {
         self.push(style, text);
+        self
+    }
+
+    /// The same after so many spaces.
+    #[must_use]
+    pub fn indented(mut self, by: usize) -> Self {
+        self.0.insert(0, (Style::Plain, " ".repeat(by)));
         self
     }
 

@@ -91,8 +91,18 @@ struct Numbers {
 
 const NUMBERS: Numbers = Numbers { after: 12, saves: 9, sure: 7 };
 
+/// Columns below which the numbers of a cost stand on a line of their own.
+const NARROW: usize = 72;
+
+fn is_narrow(screen: &Screen<'_>) -> bool {
+    screen.width() < NARROW
+}
+
 /// Columns of what stands before them.
 fn words_width(screen: &Screen<'_>) -> usize {
+    if is_narrow(screen) {
+        return screen.width();
+    }
     let own = NUMBERS.after + 1 + BAR + 1 + NUMBERS.saves + 2 + NUMBERS.sure + 1;
     screen.width().saturating_sub(own)
 }
@@ -106,6 +116,9 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
         false => Text::new("step after fix", "修复后步时"),
     };
     let title = format!("{}{unit}", " ".repeat(INDENT));
+    if is_narrow(screen) {
+        return Line::of(Style::Dim, fit(&title, screen.width()));
+    }
     let numbers = format!(
         "{}  {}  {}",
         right(get(after), NUMBERS.after + 1 + BAR),
@@ -142,8 +155,14 @@ fn cost(
     let mut line = Line::of(Style::Strong, left(&format!("{}", n + 1), INDENT));
     line.push(Style::Strong, size);
     line.push(Style::Strong, left(&words, words_width(screen).saturating_sub(line.width())));
-    numbers(screen, &mut line, finding, scale);
-    let mut out = vec![line];
+    let mut out = Vec::new();
+    if is_narrow(screen) {
+        out.push(line);
+        out.extend(below(screen, finding, scale));
+    } else {
+        numbers(screen, &mut line, finding, scale);
+        out.push(line);
+    }
     let indent = " ".repeat(INDENT);
     let inside = width.saturating_sub(INDENT);
     out.extend(
@@ -159,11 +178,11 @@ fn cost(
     out
 }
 
-/// The step after the fix, a bar of what it saves, and how sure that is.
-fn numbers(screen: &Screen<'_>, line: &mut Line, finding: &Finding, scale: units::Scale) {
+/// The step after the fix, and the share that it saves; `None` where nothing is promised.
+fn promised(finding: &Finding, scale: units::Scale) -> Option<(String, String)> {
     let estimate = &finding.estimate;
     if estimate.method == Method::None {
-        return;
+        return None;
     }
     let range = |low: String, high: String| if low == high { low } else { format!("{low}–{high}") };
     let after = range(scale.digits(estimate.to_low), scale.digits(estimate.to_high));
@@ -174,6 +193,25 @@ fn numbers(screen: &Screen<'_>, line: &mut Line, finding: &Finding, scale: units
         true => range(percent(least), percent(most)),
         false => format!("≤{}", percent(most)),
     };
+    Some((after, saves))
+}
+
+/// The same in words on a line of its own.
+fn below(screen: &Screen<'_>, finding: &Finding, scale: units::Scale) -> Option<Line> {
+    let (after, saves) = promised(finding, scale)?;
+    let sure = screen.get(words::confidence(finding.confidence));
+    let said = match screen.lang {
+        Lang::En => format!("{after} {} after, saves {saves} %, {sure}", scale.name()),
+        Lang::Zh => format!("修复后 {after} {}，节省 {saves} %，{sure}", scale.name()),
+    };
+    let room = screen.width().saturating_sub(INDENT);
+    Some(Line::of(Style::Tone(0), format!("{}{}", " ".repeat(INDENT), fit(&said, room))))
+}
+
+/// The step after the fix, a bar of what it saves, and how sure that is.
+fn numbers(screen: &Screen<'_>, line: &mut Line, finding: &Finding, scale: units::Scale) {
+    let Some((after, saves)) = promised(finding, scale) else { return };
+    let most = finding.estimate.max_gain_share().max(0.0);
     let cells = (most * BAR as f64 * 2.0).round() as usize;
     let bar = format!("{}{}", "█".repeat(cells / 2), if cells % 2 == 1 { "▌" } else { "" });
     line.push(Style::Plain, format!("{} ", right(&after, NUMBERS.after)));

@@ -10,11 +10,13 @@
 //! | `costs` | findings with what a step becomes |
 //! | `tables` | what takes the most time, by name |
 //! | `rest` | what is not known, and what to do next |
+//! | [`diff`] | two captures on one screen |
 //! | [`page`] | any document on a terminal |
 
 mod answer;
 pub mod canvas;
 mod costs;
+pub mod diff;
 mod head;
 pub mod page;
 mod rest;

@@ -3,11 +3,15 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::canvas::{Line, Look, Style, left, right, wrap};
+use super::{
+    ROWS,
+    canvas::{Line, Look, Style, left, right, wrap},
+};
 use crate::{
     document::{Align, Block, Document, Inlines, Table},
     text::visible,
 };
+use diagnosis::i18n::{Lang, Text};
 
 /// Fewest columns of a cell whose text breaks.
 const NARROWEST: usize = 12;
@@ -24,6 +28,45 @@ pub fn render(document: &Document, look: Look) -> String {
         }
         lines(block, look.columns()).iter().for_each(|line| line.write(&mut out, look));
         before = Some(block);
+    }
+    out
+}
+
+/// The first parts of a document, on one screen: whole blocks as far as there is room. Where more follows, the last line says with which
+/// command all of it is shown.
+pub fn first(document: &Document, lang: Lang, look: Look, command: &str) -> String {
+    let mut parts: Vec<(bool, Vec<Line>)> = Vec::new();
+    let (mut used, mut before) = (0, false);
+    let mut all = true;
+    for block in &document.blocks {
+        let heading = matches!(block, Block::Heading { .. });
+        let own = lines(block, look.columns());
+        let space = usize::from(!parts.is_empty() && !before);
+        // The last two lines say what follows.
+        if used + space + own.len() + 2 > ROWS && !parts.is_empty() {
+            all = false;
+            break;
+        }
+        used += space + own.len();
+        parts.push((heading, own));
+        before = heading;
+    }
+    while !all && parts.last().is_some_and(|(heading, _)| *heading) {
+        parts.pop();
+    }
+    let mut out = String::new();
+    let mut tight = true;
+    for (heading, own) in &parts {
+        if !tight {
+            out.push('\n');
+        }
+        own.iter().take(ROWS).for_each(|line| line.write(&mut out, look));
+        tight = *heading;
+    }
+    if !all {
+        out.push('\n');
+        Line::of(Style::Dim, format!("{} {command}", Text::new("Whole report:", "完整报告：").get(lang)))
+            .write(&mut out, look);
     }
     out
 }
@@ -121,5 +164,22 @@ gemm  12 345  a product of two matrices of
               which one is the weights
 ";
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_on_one_screen_is_named_with_its_command() {
+        let mut document = Document::new();
+        for n in 0..30 {
+            document.heading(2, format!("part {n}"));
+            document.list(["one", "two", "three"]);
+        }
+        let screen = first(&document, Lang::En, LOOK, "strato x");
+        assert!(screen.lines().count() <= ROWS, "{screen}");
+        // No title stands alone, and the last line says where the rest is.
+        let lines: Vec<&str> = screen.lines().rev().take(3).collect();
+        assert_eq!(lines, ["Whole report: strato x", "", "· three"]);
+        let mut short = Document::new();
+        short.paragraph("all of it");
+        assert_eq!(first(&short, Lang::En, LOOK, "strato x"), "all of it\n");
     }
 }

@@ -55,11 +55,17 @@ pub(super) fn next(screen: &Screen<'_>) -> Vec<Line> {
     }
     commands.push(("strato diagnose --full FILE".into(), Text::new("everything", "完整报告")));
     let widest = commands.iter().map(|(command, _)| command.width()).max().unwrap_or(0);
+    let words = commands.iter().map(|(_, what)| screen.get(*what).width()).max().unwrap_or(0);
+    // Where there is no room beside a command, its words are left out: it says itself what it does.
+    let beside = indent + widest + 2 + words <= screen.width();
+    let indent = if indent + widest <= screen.width() { indent } else { label.width() + 1 };
     let line = |(n, (command, what)): (usize, &(String, Text))| {
         let first = if n == 0 { label } else { "" };
-        Line::of(Style::Dim, left(first, indent))
-            .then(Style::Strong, left(command, widest + 2))
-            .then(Style::Plain, screen.get(*what))
+        let line = Line::of(Style::Dim, left(first, indent));
+        match beside {
+            true => line.then(Style::Strong, left(command, widest + 2)).then(Style::Plain, screen.get(*what)),
+            false => line.then(Style::Strong, command.clone()),
+        }
     };
     commands.iter().enumerate().map(line).collect()
 }

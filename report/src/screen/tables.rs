@@ -15,6 +15,10 @@ use diagnosis::{
 const LEAST: f64 = 0.005;
 /// Lines of samples.
 const SAMPLES: usize = 1;
+/// Columns that a name has at least.
+const NAME: usize = 16;
+/// Numbers of a row that are shown, the most that leave room for its name.
+const KEPT: [&[usize]; 4] = [&[0, 1, 2, 3, 4], &[0, 1, 2, 3], &[0, 1, 3], &[0, 1]];
 /// Rows at least, if there are so many.
 pub(super) const FEWEST: usize = 7;
 
@@ -112,13 +116,19 @@ fn one(screen: &Screen<'_>, own: &Tables, room: usize) -> Vec<Line> {
         shown.iter().chain([&titles]).map(of).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..titles.len()).map(columns).collect();
-    let numbers = |cells: &[String; 5]| {
-        let cells = cells.iter().zip(&widths).map(|(cell, width)| right(cell, *width));
-        cells.collect::<Vec<_>>().join("  ")
-    };
     let kinds = [Text::new("Largest", "最大")].into_iter().chain(Kind::ALL.map(largest::kind));
     let first = kinds.map(|text| unicode_width::UnicodeWidthStr::width(get(text))).max().unwrap_or(0);
-    let names = screen.width().saturating_sub(first + 2 + widths.iter().sum::<usize>() + 2 * widths.len());
+    // A narrow terminal shows a name before it shows every number.
+    let room = |kept: &[usize]| {
+        let taken = kept.iter().filter_map(|n| widths.get(*n)).map(|width| width + 2).sum::<usize>();
+        screen.width().saturating_sub(first + 2 + taken)
+    };
+    let kept = KEPT.into_iter().find(|kept| room(kept) >= NAME).unwrap_or(&[0]);
+    let names = room(kept);
+    let numbers = |cells: &[String; 5]| {
+        let cells = kept.iter().filter_map(|n| Some(right(cells.get(*n)?, *widths.get(*n)?)));
+        cells.collect::<Vec<_>>().join("  ")
+    };
     let over = largest::over(own, screen.lang).words();
     let over = fit(&format!("{} ({over})", get(Text::new("name", "名称"))), names);
     let head = format!("{}  {}  {over}", left(get(Text::new("Largest", "最大")), first), numbers(&titles));

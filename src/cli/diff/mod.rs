@@ -2,7 +2,10 @@
 
 mod gate;
 
-use std::path::PathBuf;
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+};
 
 use clap::ValueEnum;
 
@@ -13,7 +16,7 @@ use report::{
         ci::{self, Check},
         declaration, json,
     },
-    html,
+    html, screen,
 };
 use session::{Pair, Reading};
 
@@ -48,9 +51,9 @@ pub struct Arguments {
     terms: Terms,
     #[command(flatten)]
     targets: Targets,
-    /// Form of the report.
-    #[arg(long, value_enum, default_value_t = Form::Md)]
-    format: Form,
+    /// Form of the report [default: term on a terminal, else md].
+    #[arg(long, value_enum)]
+    format: Option<Form>,
     /// Write the report to this file instead of the terminal.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -73,6 +76,8 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
+    /// One screen of a terminal: which is slower, whether both did the same work, and a waterfall.
+    Term,
     /// Markdown, for people.
     Md,
     /// JSON, for scripts.
@@ -95,17 +100,27 @@ impl Form {
 }
 
 impl Arguments {
+    /// The form that was asked for, else what fits where it goes.
+    fn form(&self) -> Form {
+        let screen = self.output.is_none() && io::stdout().is_terminal();
+        self.format.unwrap_or(if screen { Form::Term } else { Form::Md })
+    }
+
     /// Says what two results without steps say of each other.
     fn results(&self, global: &Global, report: &dyn Compared) -> anyhow::Result<Exit> {
-        let text = match self.format {
-            Form::Md => Output::Document(report.document(global.lang())),
+        let text = match self.form() {
+            Form::Term => {
+                let whole = "strato diff A B --format md";
+                Output::Data(screen::page::first(&report.document(global.lang()), global.lang(), global.look(), whole))
+            }
+            Form::Md => Output::Markdown(report.document(global.lang())),
             Form::Json => Output::Data(report.json(self.gate.results_asked(report))?),
             Form::Html => {
                 let document = report.document(global.lang());
                 let simulated = report.heads().iter().any(|head| head.simulated);
                 Output::Data(html::document(&document, "A and B", simulated, global.lang()))
             }
-            Form::Junit | Form::Github => Output::Data(self.format.checks(&self.gate.results_check(report))),
+            Form::Junit | Form::Github => Output::Data(self.form().checks(&self.gate.results_check(report))),
             Form::Toml => {
                 return Err(Usage(
                     "a declaration to fill in is written for captures; for results give --declare with [both] or [a] and [b]".into(),
@@ -172,11 +187,12 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let report = arguments.gate.ask(report, &baseline)?;
     drop(bar);
     let lang = global.lang();
-    let text = match arguments.format {
-        Form::Md => Output::Document(report.document(lang)),
+    let text = match arguments.form() {
+        Form::Term => Output::Data(screen::diff::render(&report, [&arguments.a, &arguments.b], lang, global.look())),
+        Form::Md => Output::Markdown(report.document(lang)),
         Form::Json => Output::Data(json::render(&report, lang)?),
         Form::Html => Output::Data(page::comparison(&report, pair.into_chosen(), lang)),
-        Form::Junit | Form::Github => Output::Data(arguments.format.checks(&Check::of(&report, lang))),
+        Form::Junit | Form::Github => Output::Data(arguments.form().checks(&Check::of(&report, lang))),
         Form::Toml => Output::Data(declaration::render(&report, lang)),
     };
     if arguments.output.is_some() || !arguments.quiet {

@@ -24,11 +24,12 @@ pub fn of_capture(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
     let extent = look.lanes.extent?;
     let slices = |span: Span| busy(look, span).take(LANES).map(|lane| slots(look, lane, span).len()).sum::<usize>();
     let middle = middle(look);
-    let focus = middle.and_then(|(rank, step)| Some(rank.steps.get(step)?.window));
+    let focus = middle.and_then(|(at, rank, step)| Some(look.lanes.aligned(at, rank.steps.get(step)?.window)));
     let (window, held) = match middle {
-        Some((rank, step)) if slices(extent) > MOST => {
+        Some((at, rank, step)) if slices(extent) > MOST => {
             let around = |by: usize| (step.saturating_sub(by), (step + by).min(rank.steps.len().saturating_sub(1)));
-            let tried = AROUND.map(around).map(|(first, last)| (steps(rank, first, last), first, last));
+            let tried =
+                AROUND.map(around).map(|(first, last)| (look.lanes.aligned(at, steps(rank, first, last)), first, last));
             let fits = tried.iter().find(|(span, ..)| slices(*span) <= MOST).or(tried.last());
             fits.map_or((extent, Held::Whole), |(span, first, last)| (*span, held(rank, *first, *last)))
         }
@@ -47,8 +48,8 @@ pub fn of_capture(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
 
 /// The middle step of the main class alone. `None` for a capture without slices.
 pub fn of_step(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
-    let Some((rank, at)) = middle(look) else { return of_capture(look, lang) };
-    let window = steps(rank, at, at);
+    let Some((of, rank, at)) = middle(look) else { return of_capture(look, lang) };
+    let window = look.lanes.aligned(of, steps(rank, at, at));
     let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
     let left_out = left_out(look, window, lanes.len());
     Some(Timeline { held: held(rank, at, at), left_out, ..of_lanes(look, &lanes, window, lang) })
@@ -84,15 +85,15 @@ fn is_frame(trace: &Trace, lane: &Lane, index: &LaneIndex, slot: usize) -> bool 
     index.row(slot).and_then(category) == Some(Category::PythonFrame)
 }
 
-/// The rank that the report shows, and the position of the step that is as long as the median of those of its main class
+/// The rank that the report shows, with its position, and the position of the step that is as long as the median of those of its main class
 /// that count.
-fn middle<'a>(look: &Look<'a>) -> Option<(&'a Rank, usize)> {
+fn middle<'a>(look: &Look<'a>) -> Option<(usize, &'a Rank, usize)> {
     let found = look.found?;
     let shown = found.capture.leading_rank()?.rank;
-    let rank = found.analysis.ranks.iter().find(|rank| rank.rank == shown)?;
+    let (at, rank) = found.analysis.ranks.iter().enumerate().find(|(_, rank)| rank.rank == shown)?;
     let class = rank.main_class()?;
     let own = rank.steady_steps(class).min_by_key(|step| step.window.len().abs_diff(class.p50))?;
-    Some((rank, rank.steps.iter().position(|step| step.index == own.index)?))
+    Some((at, rank, rank.steps.iter().position(|step| step.index == own.index)?))
 }
 
 fn held(rank: &Rank, first: usize, last: usize) -> Held {

@@ -2,6 +2,8 @@
 
 use model::{Ns, Span};
 
+use super::index::moved;
+
 /// Samples that one node of a level stands for, in samples of the level below.
 const FACTOR: usize = 16;
 
@@ -26,6 +28,8 @@ pub struct CounterIndex {
     t: Vec<Ns>,
     /// The samples, and above them ever fewer nodes.
     levels: Vec<Vec<Range>>,
+    /// Added to all times, ns.
+    shift: Ns,
 }
 
 impl CounterIndex {
@@ -40,7 +44,12 @@ impl CounterIndex {
             let joined = below.chunks(FACTOR).filter_map(|part| part.iter().copied().reduce(Range::join)).collect();
             levels.push(joined);
         }
-        Self { t, levels }
+        Self { t, levels, shift: 0 }
+    }
+
+    /// The same on another clock, on which everything is so much later.
+    pub fn shifted(self, by: Ns) -> Self {
+        Self { shift: by, ..self }
     }
 
     /// Number of samples.
@@ -68,6 +77,7 @@ impl CounterIndex {
     /// the first sample there is nothing.
     pub fn columns(&self, window: Span, width: u16, out: &mut Vec<Option<Range>>) {
         out.clear();
+        let window = moved(window, self.shift.saturating_neg());
         let edge = |i: u16| {
             let part = i128::from(window.len()) * i128::from(i) / i128::from(width.max(1));
             window.start.saturating_add(part as Ns)

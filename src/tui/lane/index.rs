@@ -4,7 +4,7 @@
 //! Busy time is exact: the columns of a window add up to what the lane covers of it, to the nanosecond. What was busy longest
 //! in a column is exact too, and a column that shows part of several slices says so.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use model::{Ns, Span};
 
@@ -47,6 +47,8 @@ pub struct LaneIndex {
     kind: Vec<Kind>,
     /// Sums of all slices before each block.
     before: Vec<Sums>,
+    /// Added to all times, ns: from the clock that they were recorded with to the one that all lanes are drawn on.
+    shift: Ns,
 }
 
 /// A lane while slices are put into it, in order of their start.
@@ -122,7 +124,17 @@ impl LaneIndex {
             }
         }
         before.push(sums);
-        Self { times, kind, before }
+        Self { times, kind, before, shift: 0 }
+    }
+
+    /// The same on another clock, on which everything is so much later.
+    pub fn shifted(self, by: Ns) -> Self {
+        Self { shift: by, ..self }
+    }
+
+    /// What is added to the recorded times, ns.
+    pub fn shift(&self) -> Ns {
+        self.shift
     }
 
     /// Bytes that it allocates, those included that it shares.
@@ -151,6 +163,11 @@ impl LaneIndex {
 
     /// When a slice is.
     pub fn span(&self, slot: usize) -> Option<Span> {
+        self.recorded(slot).map(|span| moved(span, self.shift))
+    }
+
+    /// When it is by the clock that it was recorded with.
+    pub fn recorded(&self, slot: usize) -> Option<Span> {
         Some(Span::new(*self.times.start.get(slot)?, *self.times.end.get(slot)?))
     }
 
@@ -161,11 +178,12 @@ impl LaneIndex {
 
     /// From the first slice to the last.
     pub fn extent(&self) -> Option<Span> {
-        Some(Span::new(*self.times.start.first()?, *self.times.end.last()?))
+        Some(moved(Span::new(*self.times.start.first()?, *self.times.end.last()?), self.shift))
     }
 
     /// The slice at `t`, or else the one that is nearest to it.
     pub fn near(&self, t: Ns) -> Option<usize> {
+        let t = t.saturating_sub(self.shift);
         let after = self.times.start.partition_point(|start| *start <= t);
         let Some(before) = after.checked_sub(1) else { return (!self.is_empty()).then_some(0) };
         let from_before = t.saturating_sub(*self.times.end.get(before)?);
@@ -175,10 +193,21 @@ impl LaneIndex {
 
     /// The first slice that starts at `t` or later.
     pub fn first_from(&self, t: Ns) -> usize {
+        let t = t.saturating_sub(self.shift);
         self.times.start.partition_point(|start| *start < t)
     }
 
-    /// The slice with this `row` that starts at `t`.
+    /// The slices that touch a window.
+    pub fn touching(&self, window: Span) -> Range<usize> {
+        let (mut first, last) = (self.first_from(window.start), self.first_from(window.end));
+        while let Some(before) = first.checked_sub(1).filter(|at| self.span(*at).is_some_and(|s| s.end > window.start))
+        {
+            first = before;
+        }
+        first..last.max(first)
+    }
+
+    /// The slice with this `row` that starts at `t` by the clock that it was recorded with.
     pub fn find(&self, t: Ns, row: u32) -> Option<usize> {
         // An overlapped slice starts later here than it says.
         let near = self.times.start.partition_point(|start| *start < t);
@@ -188,6 +217,7 @@ impl LaneIndex {
     /// What each of `width` columns of a window shows. The edges are spread as evenly as whole nanoseconds allow.
     pub fn columns(&self, window: Span, width: u16, out: &mut Vec<Column>) {
         out.clear();
+        let window = moved(window, self.shift.saturating_neg());
         let (part, rest) = (window.len() / Ns::from(width.max(1)), window.len() % Ns::from(width.max(1)));
         let edge = |i: u16| {
             let spread = rest * Ns::from(i) / Ns::from(width.max(1));
@@ -263,7 +293,7 @@ impl LaneIndex {
 
     fn add(&self, sums: &mut Sums, low: usize, high: usize) {
         for slot in low..high {
-            if let Some((span, kind)) = self.span(slot).zip(self.kind(slot))
+            if let Some((span, kind)) = self.recorded(slot).zip(self.kind(slot))
                 && let Some(sum) = sums.get_mut(kind as usize)
             {
                 *sum += span.len();
@@ -278,14 +308,19 @@ impl LaneIndex {
                 *sum -= ns;
             }
         };
-        if let Some(first) = self.span(low) {
+        if let Some(first) = self.recorded(low) {
             take(low, (column.start.min(first.end) - first.start).max(0));
         }
-        if let Some(last) = self.span(high - 1) {
+        if let Some(last) = self.recorded(high - 1) {
             take(high - 1, (last.end - column.end.max(last.start)).max(0));
         }
         sums
     }
+}
+
+/// An interval so much later.
+pub fn moved(span: Span, by: Ns) -> Span {
+    Span::new(span.start.saturating_add(by), span.end.saturating_add(by))
 }
 
 /// The first position from `low` on whose value does not satisfy `before`; it is looked for around `low + expected`.

@@ -16,7 +16,7 @@ mod plan;
 pub mod set;
 
 pub use counter::CounterIndex;
-pub use index::{Column, Item, LaneIndex};
+pub use index::{Column, Item, LaneIndex, moved};
 pub use kind::Kind;
 pub use plan::Belongs;
 pub use set::{Group, Lane, LaneSet, Of, Shape};

@@ -3,19 +3,19 @@
 
 use std::ops::Range;
 
-use model::{SliceId, Span, Trace, TrackId};
+use model::{Ns, SliceId, Span, Trace, TrackId};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::{
     counter::CounterIndex,
-    index::{Filling, Item, LaneIndex},
+    index::{Filling, Item, LaneIndex, moved},
     kind::Kind,
     kinds::Kinds,
     plan::{Belongs, Plan, Source},
 };
 use diagnosis::{
-    analysis::{self, Analysis, OpKind},
+    analysis::{self, Analysis, OpKind, clock::Offset},
     i18n::Text,
     platform::Packs,
 };
@@ -71,6 +71,15 @@ impl Lane {
         }
     }
 
+    /// The same on another clock, on which everything is so much later.
+    fn shifted(self, by: Ns) -> Self {
+        let shape = match self.shape {
+            Shape::Slices(index) => Shape::Slices(index.shifted(by)),
+            Shape::Samples(counter) => Shape::Samples(counter.shifted(by)),
+        };
+        Self { shape, ..self }
+    }
+
     /// Name of what a slot shows; text of the capture.
     pub fn name_of(&self, slot: usize, trace: &Trace, analysis: Option<&Analysis>) -> String {
         let Some(row) = self.slices().and_then(|index| index.row(slot)).map(|row| row as usize) else {
@@ -87,7 +96,7 @@ impl Lane {
                 return step.map_or(String::new(), |step| format!("{}", step.index));
             }
             Of::Idle(rank) => {
-                let span = self.slices().and_then(|index| index.span(slot));
+                let span = self.slices().and_then(|index| index.recorded(slot));
                 let gap = of_rank(rank).and_then(|rank| rank.gaps.get(row));
                 let part =
                     gap.zip(span).and_then(|(gap, span)| gap.parts.iter().find(|(_, part)| part.start == span.start));
@@ -105,8 +114,9 @@ impl Lane {
 
     /// When the slice or copy that a slot shows is; those that overlap hide parts of each other. `None` of anything else.
     pub fn whole(&self, slot: usize, trace: &Trace, analysis: Option<&Analysis>) -> Option<Span> {
-        let row = self.slices()?.row(slot)? as usize;
-        match self.of {
+        let index = self.slices()?;
+        let row = index.row(slot)? as usize;
+        let recorded = match self.of {
             Of::Track(track, _) => {
                 let lane = trace.lanes.get(track.0 as usize)?;
                 Some(Span::new(*lane.start.get(row)?, lane.end(row)))
@@ -116,7 +126,8 @@ impl Lane {
                 Some(Span::new(op.start, op.end))
             }
             _ => None,
-        }
+        };
+        recorded.map(|span| moved(span, index.shift()))
     }
 
     /// Nesting depth.
@@ -135,6 +146,8 @@ pub struct Group {
     pub rank: Belongs,
     /// Its lanes.
     pub lanes: Range<usize>,
+    /// Its clock against that of the first rank, where both are known: its lanes are drawn on the first rank's.
+    pub clock: Option<Offset>,
 }
 
 /// All lanes of a capture.
@@ -159,7 +172,7 @@ impl LaneSet {
         }
         plan.rest(trace);
         let kinds = Kinds::of_names(trace, packs);
-        Self::of(plan, |source| match source {
+        Self::of(plan, &[], |source| match source {
             Source::Track(track) => track_lanes(trace, &kinds, track),
             Source::Counter(counter) => counter_lane(trace, counter),
             _ => Vec::new(),
@@ -175,7 +188,7 @@ impl LaneSet {
         }
         plan.rest(trace);
         let kinds = Kinds::of(trace, analysis);
-        Self::of(plan, |source| match (source, known) {
+        Self::of(plan, &analysis.job.clocks, |source| match (source, known) {
             (Source::Track(track), Some(known)) => known.told_apart(trace, &kinds, track),
             (Source::Track(track), None) => track_lanes(trace, &kinds, track),
             (Source::Counter(counter), _) => counter_lane(trace, counter),
@@ -183,7 +196,8 @@ impl LaneSet {
         })
     }
 
-    fn of(plan: Plan, lanes: impl Fn(Source) -> Vec<Lane> + Sync) -> Self {
+    /// Makes the lanes of a plan, each rank's on the clock of the first.
+    fn of(plan: Plan, clocks: &[Option<Offset>], lanes: impl Fn(Source) -> Vec<Lane> + Sync) -> Self {
         let built: Vec<(Belongs, Vec<Lane>)> = plan
             .groups
             .into_par_iter()
@@ -192,8 +206,10 @@ impl LaneSet {
         let mut set = Self::default();
         for (rank, lanes) in built.into_iter().filter(|(_, lanes)| !lanes.is_empty()) {
             let first = set.lanes.len();
-            set.lanes.extend(lanes);
-            set.groups.push(Group { rank, lanes: first..set.lanes.len() });
+            let clock = rank.and_then(|(at, _)| clocks.get(at).copied().flatten());
+            let shift = clock.map_or(0, |clock| clock.ahead.saturating_neg());
+            set.lanes.extend(lanes.into_iter().map(|lane| lane.shifted(shift)));
+            set.groups.push(Group { rank, lanes: first..set.lanes.len(), clock });
         }
         for lane in &set.lanes {
             if let Of::Track(track, depth) = lane.of {
@@ -214,6 +230,12 @@ impl LaneSet {
             Some(Lane { of: lane.of, what: lane.what, name: lane.name.clone(), shape: Shape::Slices(index) })
         });
         own.collect()
+    }
+
+    /// When something that was recorded of a rank, by its index, is on the clock that all lanes are drawn on.
+    pub fn aligned(&self, rank: usize, span: Span) -> Span {
+        let group = self.groups.iter().find(|group| group.rank.is_some_and(|(at, _)| at == rank));
+        moved(span, group.and_then(|group| group.clock).map_or(0, |clock| clock.ahead.saturating_neg()))
     }
 
     /// Bytes that its lanes allocate.

@@ -22,6 +22,7 @@ use report::{
     document::{Align, Document},
     phrase,
     sections::{self, words},
+    units,
 };
 
 /// Width from which the list stands beside the text and not above it.
@@ -39,9 +40,14 @@ pub struct Findings {
 }
 
 /// Slices that support a finding, each with the fact it supports.
-fn evidence(finding: &Finding) -> Vec<(SliceId, usize)> {
+fn slices(finding: &Finding) -> Vec<(SliceId, usize)> {
     let facts = finding.evidence.iter().enumerate();
     facts.flat_map(|(fact, evidence)| evidence.rows.iter().map(move |row| (*row, fact))).collect()
+}
+
+/// Pieces of evidence that the timeline can show: stretches of time, or slices where no stretch is named.
+fn pieces(finding: &Finding) -> usize {
+    if finding.selection.is_empty() { slices(finding).len() } else { finding.selection.len() }
 }
 
 /// All findings of the capture.
@@ -71,13 +77,29 @@ impl Findings {
 
     fn text(&self, scene: &Scene<'_>, width: usize) -> Vec<Line> {
         let mut lines = prose::lines(&told(scene, self.rows.at), width);
-        if let Some((finding, slices)) = self.selected(scene).map(|f| (f, evidence(f))).filter(|(_, s)| !s.is_empty()) {
-            let at = self.evidence.min(slices.len() - 1);
-            let fact = slices.get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
-            let fact = fact.map_or(String::new(), |fact| phrase::plain_fact(fact, scene.lang));
-            let title = scene.get(Text::new("in the timeline: slice", "时间线中：切片"));
+        let selected = self.selected(scene).map(|finding| (finding, pieces(finding)));
+        if let Some((finding, count)) = selected.filter(|(_, count)| *count > 0) {
+            let at = self.evidence.min(count - 1);
+            let (title, fact) = match finding.selection.is_empty() {
+                true => {
+                    let fact = slices(finding).get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
+                    (
+                        Text::new("slice", "切片"),
+                        fact.map_or(String::new(), |fact| phrase::plain_fact(fact, scene.lang)),
+                    )
+                }
+                false => {
+                    let mut lengths: Vec<_> = finding.selection.iter().map(|span| span.len()).collect();
+                    lengths.sort_unstable_by(|a, b| b.cmp(a));
+                    (Text::new("stretch", "区间"), lengths.get(at).map_or(String::new(), |ns| units::brief(*ns)))
+                }
+            };
+            let place = scene.get(Text::new("in the timeline:", "时间线中："));
             let line = [
-                prose::piece(format!("{} {title} {} / {} ", glyph::POINTER, at + 1, slices.len()), Role::Key),
+                prose::piece(
+                    format!("{} {place} {} {} / {count} ", glyph::POINTER, scene.get(title), at + 1),
+                    Role::Key,
+                ),
                 prose::piece(fact, Role::Dim),
             ];
             let mut head = prose::wrap(&line, width, ("", "  "));
@@ -94,9 +116,12 @@ impl Findings {
 }
 
 /// Shows a piece of the evidence of a finding, or a step that it speaks of.
-pub(super) fn show(scene: &Scene<'_>, finding: usize, piece: usize) -> Effect {
-    let Some(finding) = all(scene).get(finding) else { return Effect::None };
-    let slices = evidence(finding);
+pub(super) fn show(scene: &Scene<'_>, at: usize, piece: usize) -> Effect {
+    let Some(finding) = all(scene).get(at) else { return Effect::None };
+    if !finding.selection.is_empty() {
+        return Effect::Show(Place::Evidence(at, piece));
+    }
+    let slices = slices(finding);
     if let Some((slice, _)) = slices.get(piece.min(slices.len().saturating_sub(1))) {
         return Effect::Show(Place::Slice(*slice));
     }
@@ -124,7 +149,7 @@ impl View for Findings {
         let Some(finding) = self.selected(scene) else { return Vec::new() };
         let mut actions = vec![Action::Open];
         actions.extend(Rows::actions(all(scene).len()).iter().take(2));
-        if evidence(finding).len() > 1 {
+        if pieces(finding) > 1 {
             actions.extend([Action::Right, Action::Left]);
         }
         actions.extend([Action::PageDown, Action::PageUp, Action::Top, Action::Bottom, Action::Copy]);
@@ -143,7 +168,7 @@ impl View for Findings {
         match action {
             Action::Open => return self.go(scene),
             Action::Right => {
-                let most = self.selected(scene).map_or(0, |f| evidence(f).len().saturating_sub(1));
+                let most = self.selected(scene).map_or(0, |f| pieces(f).saturating_sub(1));
                 self.evidence = (self.evidence + 1).min(most);
             }
             Action::Left => self.evidence = self.evidence.saturating_sub(1),

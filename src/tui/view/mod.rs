@@ -71,6 +71,8 @@ pub enum Place {
     Slice(SliceId),
     /// A time on the lanes of the rank that is looked at.
     Time(Span),
+    /// What a finding is about, by the finding's position: the longest stretch of time but for so many.
+    Evidence(usize, usize),
     /// A slot of the alignment of two captures, on the lanes of both.
     Slot(u32),
 }

@@ -115,6 +115,11 @@ impl Part {
     }
 }
 
+/// What a mover is called, in plain words.
+pub(crate) fn mover_name(report: &DiffReport, mover: &super::Mover, lang: Lang) -> String {
+    answer::name(&Page { lang, capture: report, out: Document::new() }, mover).words()
+}
+
 fn unknown(page: &mut DiffPage<'_>, difference: &Difference) {
     page.heading(Text::new("What is not known", "未知之处"));
     let unknown = super::unknown::sentences(difference);

@@ -14,7 +14,7 @@ use crate::tui::{
 use diagnosis::i18n::{Lang, Text};
 use report::{
     kernel_name, text,
-    timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline},
+    timeline::{Held, Kind as KindOf, Lane as Drawn, Mark, Name, Samples, Timeline, aligned},
 };
 
 /// Slices that a page holds; about a megabyte.
@@ -90,12 +90,7 @@ fn share(mut counts: Vec<usize>) -> usize {
 
 /// The slots of a lane that touch a window.
 pub(super) fn slots(look: &Look<'_>, lane: usize, window: Span) -> Range<usize> {
-    let Some(index) = look.lanes.lanes.get(lane).and_then(Lane::slices) else { return 0..0 };
-    let (mut first, last) = (index.first_from(window.start), index.first_from(window.end));
-    while let Some(before) = first.checked_sub(1).filter(|at| index.span(*at).is_some_and(|s| s.end > window.start)) {
-        first = before;
-    }
-    first..last.max(first)
+    look.lanes.lanes.get(lane).and_then(Lane::slices).map_or(0..0, |index| index.touching(window))
 }
 
 /// Names by their position; each is there once.
@@ -217,6 +212,7 @@ fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<Str
     if first != Some(lane) {
         return None;
     }
+    let clock = group.clock.map_or(String::new(), |clock| aligned(&clock, lang));
     let Some((_, rank)) = group.rank else {
         return Some(Text::new("of no rank", "不属于任何 rank").get(lang).to_owned());
     };
@@ -224,7 +220,7 @@ fn head(look: &Look<'_>, lane: usize, lanes: &[usize], lang: Lang) -> Option<Str
     let device = devices.find(|d| d.process == rank.process && d.ordinal == rank.device).and_then(|d| d.name);
     let chip = device.map_or(String::new(), |name| format!(" · {}", look.trace.strings.get(name)));
     let word = Text::new("device", "设备").get(lang);
-    Some(text::plain(&format!("rank {} · {word} {}{chip}", rank.rank, rank.device), LONGEST))
+    Some(text::plain(&format!("rank {} · {word} {}{chip}{clock}", rank.rank, rank.device), LONGEST))
 }
 
 /// Name of a lane; a nested one has none of its own.

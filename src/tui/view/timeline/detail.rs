@@ -3,7 +3,7 @@
 use model::{Detail, Ns, SliceId, Span, Trace};
 
 use crate::tui::{
-    lane::{Lane, Of, Shape},
+    lane::{Lane, Of, Shape, moved},
     text,
     theme::Role,
     view::Scene,
@@ -121,7 +121,8 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
                     Text::new("its launch call took", "下发调用耗时"),
                     units::time(call.end - call.start),
                 );
-                let before = span.start.saturating_sub(call.start);
+                let recorded = lane.slices().and_then(|index| index.recorded(slot)).unwrap_or(span);
+                let before = recorded.start.saturating_sub(call.start);
                 fact(
                     &mut more,
                     scene.lang,
@@ -133,7 +134,8 @@ pub fn lines(scene: &Scene<'_>, lane: &Lane, slot: usize, zero: Ns) -> Vec<Line>
         _ => {
             head.push(piece(name, Role::Strong));
             if let Some(id) = slice(scene, lane, slot) {
-                of_slice(scene, id, span, &mut time, &mut more);
+                let shift = lane.slices().map_or(0, |index| index.shift());
+                of_slice(scene, id, moved(span, shift.saturating_neg()), &mut time, &mut more);
             }
         }
     }

@@ -1,8 +1,12 @@
 //! The timeline: every lane of the capture over one stretch of time. It holds what is seen, where the cursor is and which
 //! slice is selected; [`window`] does the arithmetic of time, [`paint`] draws lanes, [`detail`] says what is selected, [`seek`]
-//! finds what comes next and [`stay`] keeps the place when lanes are added.
+//! finds what comes next, [`evidence`] walks through what a finding rests on with the lanes that [`focus`] chooses, `marks` measures,
+//! and [`stay`] keeps the place when lanes are added.
 
 pub(super) mod detail;
+mod evidence;
+mod focus;
+mod marks;
 pub(super) mod paint;
 mod rows;
 mod seek;
@@ -19,9 +23,10 @@ use crate::tui::{
     export::picture,
     lane::{Lane, LaneIndex, Of},
     opened::Look,
-    widget::prose,
+    widget::prose::{self, Line},
 };
 use diagnosis::i18n::Text;
+use evidence::Evidence;
 use report::svg;
 use rows::Row;
 use window::Window;
@@ -47,6 +52,8 @@ pub struct Timeline {
     plot: Rect,
     drawn: Vec<Row>,
     named: seek::Named,
+    /// What is walked through, while only its lanes are shown.
+    evidence: Option<Evidence>,
 }
 
 impl Timeline {
@@ -113,7 +120,7 @@ impl Timeline {
     }
 
     fn step_lane(&mut self, scene: &Scene<'_>, by: isize) {
-        let lanes: Vec<usize> = rows::all(scene.look.lanes, &self.open).iter().filter_map(Row::lane).collect();
+        let lanes: Vec<usize> = self.rows(scene).iter().filter_map(Row::lane).collect();
         let at = lanes.iter().position(|lane| *lane == self.lane).unwrap_or(0);
         let next = at.saturating_add_signed(by).min(lanes.len().saturating_sub(1));
         if let Some(lane) = lanes.get(next) {
@@ -148,6 +155,7 @@ impl Timeline {
     }
 
     fn show_span(&mut self, scene: &Scene<'_>, span: Span) {
+        let span = scene.look.lanes.aligned(scene.rank, span);
         self.window(scene).fit(span);
         self.cursor = span.start;
         let lanes = &scene.look.lanes;
@@ -179,41 +187,6 @@ impl Timeline {
         }
     }
 
-    /// Sets a mark at the cursor, or takes away the one that is there.
-    fn mark(&mut self) {
-        if let Some(at) = self.marks.iter().position(|mark| *mark == self.cursor) {
-            self.marks.remove(at);
-            return;
-        }
-        if self.marks.len() > 1 {
-            self.marks.clear();
-        }
-        self.marks.push(self.cursor);
-    }
-
-    /// Keeps the place of the cursor, or forgets it.
-    fn bookmark(&mut self) {
-        match self.bookmarks.binary_search(&(self.cursor, self.lane)) {
-            Ok(at) => drop(self.bookmarks.remove(at)),
-            Err(at) => self.bookmarks.insert(at, (self.cursor, self.lane)),
-        }
-    }
-
-    /// Goes to the bookmark after the cursor or before it, and round.
-    fn go_to_bookmark(&mut self, scene: &Scene<'_>, forward: bool) {
-        let here = (self.cursor, self.lane);
-        let found = if forward {
-            self.bookmarks.iter().find(|place| **place > here).or(self.bookmarks.first())
-        } else {
-            self.bookmarks.iter().rev().find(|place| **place < here).or(self.bookmarks.last())
-        };
-        if let Some((t, lane)) = found.copied() {
-            self.cursor = t;
-            self.window(scene).reveal(t);
-            self.enter(scene, lane);
-        }
-    }
-
     fn pan(&mut self, scene: &Scene<'_>, parts: (i64, i64)) {
         let window = self.window(scene);
         window.pan(parts.0, parts.1);
@@ -241,6 +214,11 @@ impl View for Timeline {
             return Vec::new();
         }
         let mut actions = vec![ZoomIn, ZoomOut, Left, Right, Down, Up];
+        if self.evidence.is_some() {
+            actions.splice(0..0, [SearchNext, SearchPrevious, ZoomAll]);
+        } else if !scene.search.is_empty() {
+            actions.extend([SearchNext, SearchPrevious]);
+        }
         if self.lane(scene).is_some_and(|lane| lane.slices().is_some()) {
             actions.extend([NextSlice, PreviousSlice]);
         }
@@ -252,7 +230,7 @@ impl View for Timeline {
             }
             actions.push(Copy);
         }
-        actions.extend([ZoomAll, Mark, NextGap, PreviousGap, NextStep, PreviousStep, Bookmark]);
+        actions.extend([ZoomAll, Costliest, Mark, NextGap, PreviousGap, NextStep, PreviousStep, Bookmark]);
         if !self.bookmarks.is_empty() {
             actions.extend([NextBookmark, PreviousBookmark]);
         }
@@ -260,9 +238,6 @@ impl View for Timeline {
             && scene.look.lanes.depths(track) > rows::COLLAPSED
         {
             actions.push(Expand);
-        }
-        if !scene.search.is_empty() {
-            actions.extend([SearchNext, SearchPrevious]);
         }
         actions.extend([FarLeft, FarRight, NextGroup, PreviousGroup, PageDown, PageUp, Top, Bottom]);
         actions
@@ -279,7 +254,11 @@ impl View for Timeline {
             Action::FarRight => self.pan(scene, (1, 1)),
             Action::ZoomIn => self.window(scene).zoom(cursor, (1, 2), width),
             Action::ZoomOut => self.window(scene).zoom(cursor, (2, 1), width),
-            Action::ZoomAll => self.window = Some(Window::all(scene.look.lanes.extent.unwrap_or(Span::new(0, 1)))),
+            Action::ZoomAll => {
+                self.evidence = None;
+                self.window = Some(Window::all(scene.look.lanes.extent.unwrap_or(Span::new(0, 1))));
+            }
+            Action::Costliest => return self.show_costliest(scene),
             Action::ZoomFit => {
                 if let Some(span) = self.selected(scene) {
                     self.window(scene).fit(span);
@@ -299,6 +278,9 @@ impl View for Timeline {
                 }
             }
             Action::NextSame | Action::PreviousSame => return self.seek_same(scene, action == Action::NextSame),
+            Action::SearchNext | Action::SearchPrevious if scene.search.is_empty() => {
+                return self.walk(scene, action == Action::SearchNext);
+            }
             Action::SearchNext | Action::SearchPrevious => return self.seek_named(scene, action == Action::SearchNext),
             Action::NextStep | Action::PreviousStep => return self.seek_step(scene, action == Action::NextStep),
             Action::NextGap | Action::PreviousGap => return self.seek_gap(scene, action == Action::NextGap),
@@ -361,13 +343,19 @@ impl View for Timeline {
         true
     }
 
+    fn title(&self, scene: &Scene<'_>) -> Option<Line> {
+        self.evidence.as_ref().map(|evidence| evidence.title(scene))
+    }
+
     fn arrived(&mut self, before: &Look<'_>, after: &Look<'_>) {
         self.stay(before.lanes, after.lanes);
     }
 
     fn show(&mut self, place: Place, scene: &Scene<'_>) {
+        self.evidence = None;
         match place {
             Place::Slot(_) => {}
+            Place::Evidence(finding, stretch) => self.show_finding(scene, finding, stretch),
             Place::Time(span) => self.show_span(scene, span),
             Place::Slice(id) => {
                 if let Some((lane, slot)) = scene.look.lanes.find(scene.look.trace, id) {

@@ -15,7 +15,7 @@ use crate::tui::{
     widget::prose,
 };
 use diagnosis::i18n::Text;
-use report::units;
+use report::{timeline::aligned, units};
 
 /// Nested lanes that a track shows while it is not expanded.
 pub const COLLAPSED: u16 = 2;
@@ -31,6 +31,8 @@ pub enum Row {
     Head(usize),
     /// A lane.
     Lane(usize),
+    /// Frames around the window, under the name of a thread's first lane.
+    Outer(usize),
 }
 
 impl Row {
@@ -38,7 +40,7 @@ impl Row {
     pub fn lane(&self) -> Option<usize> {
         match self {
             Self::Lane(lane) => Some(*lane),
-            Self::Head(_) => None,
+            Self::Head(_) | Self::Outer(_) => None,
         }
     }
 }
@@ -63,6 +65,11 @@ pub fn all(set: &LaneSet, open: &FxHashSet<TrackId>) -> Vec<Row> {
 }
 
 impl Timeline {
+    /// The rows that are shown.
+    pub(super) fn rows(&self, scene: &Scene<'_>) -> Vec<Row> {
+        self.evidence.as_ref().map_or_else(|| all(scene.look.lanes, &self.open), |evidence| evidence.focus.rows.clone())
+    }
+
     pub(super) fn paint(&mut self, scene: &Scene<'_>, area: Rect, buf: &mut Buffer) {
         let Some(window) = self.window.filter(|_| !scene.look.lanes.lanes.is_empty()) else {
             let none = Text::new("The capture holds no slices.", "采集中没有切片。");
@@ -78,7 +85,10 @@ impl Timeline {
         let top = area.y.saturating_add(2).min(area.bottom());
         self.plot = Rect { x: plot_x, y: top, width, height: area.bottom().saturating_sub(top + detail) };
         self.steps(scene, Rect { y: area.y + 1, height: 1, x: area.x, width: area.width }, labels, buf);
-        let rows = all(scene.look.lanes, &self.open);
+        // Who leaves the lanes of the evidence sees all lanes.
+        let here = Row::Lane(self.lane);
+        self.evidence.take_if(|evidence| !evidence.focus.rows.contains(&here));
+        let rows = self.rows(scene);
         let at = rows.iter().position(|row| row.lane() == Some(self.lane)).unwrap_or(0);
         let height = usize::from(self.plot.height);
         // The head of the first group stays in sight as long as its first lane is selected.
@@ -91,6 +101,7 @@ impl Timeline {
             match row {
                 Row::Head(group) => self.head(scene, *group, line, buf),
                 Row::Lane(lane) => self.row(scene, *lane, window.span, (line, labels), buf),
+                Row::Outer(lane) => self.outer(scene, *lane, (line, labels), buf),
             }
         }
         let hidden = rows.len().saturating_sub(self.top + height);
@@ -154,15 +165,16 @@ impl Timeline {
     }
 
     fn head(&self, scene: &Scene<'_>, group: usize, line: Rect, buf: &mut Buffer) {
-        let rank = scene.look.lanes.groups.get(group).and_then(|group| group.rank);
-        let title = match rank {
+        let group = scene.look.lanes.groups.get(group);
+        let clock = group.and_then(|group| group.clock).map_or(String::new(), |clock| aligned(&clock, scene.lang));
+        let title = match group.and_then(|group| group.rank) {
             Some((_, rank)) => {
                 let devices = scene.look.trace.devices.iter();
                 let device =
                     devices.filter(|d| d.process == rank.process && d.ordinal == rank.device).find_map(|d| d.name);
                 let name = device.map_or(String::new(), |name| format!(" · {}", scene.look.trace.strings.get(name)));
                 let word = scene.get(Text::new("device", "设备"));
-                format!("rank {} · {word} {}{}", rank.rank, rank.device, text::safe(&name))
+                format!("rank {} · {word} {}{}{clock}", rank.rank, rank.device, text::safe(&name))
             }
             None => scene.get(Text::new("of no rank", "不属于任何 rank")).to_owned(),
         };
@@ -189,6 +201,27 @@ impl Timeline {
         if selected {
             buf.set_style(Rect { width: labels.saturating_sub(1), ..line }, scene.theme.style(Role::Selected));
         }
+    }
+
+    /// The frames around the window: the innermost of them as far as there is room.
+    fn outer(&self, scene: &Scene<'_>, at: usize, (line, labels): (Rect, u16), buf: &mut Buffer) {
+        let dim = scene.theme.style(Role::Dim);
+        if let Some(lane) = scene.look.lanes.lanes.get(at) {
+            text::put(buf, (line.x + 1, line.y), &self.label(scene, lane), labels.saturating_sub(2), dim);
+        }
+        let room = usize::from(line.width.saturating_sub(labels));
+        let names = self.evidence.as_ref().map_or(&[][..], |evidence| &evidence.focus.outer);
+        let mut path = String::new();
+        for (left, name) in (0..names.len()).zip(names).rev() {
+            let name = text::safe(scene.look.trace.strings.get(*name));
+            let longer = if path.is_empty() { name } else { format!("{name} › {path}") };
+            if text::width(&longer) + if left > 0 { 4 } else { 0 } > room {
+                path = if path.is_empty() { text::fit(&longer, room).into_owned() } else { format!("… › {path}") };
+                break;
+            }
+            path = longer;
+        }
+        text::put(buf, (line.x + labels, line.y), &path, room as u16, dim);
     }
 
     /// Name of a lane; a nested one has none of its own.

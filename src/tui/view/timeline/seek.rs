@@ -51,7 +51,7 @@ impl Timeline {
     }
 
     /// Said of what only the analysis finds.
-    fn not_yet(scene: &Scene<'_>) -> Option<Effect> {
+    pub(super) fn not_yet(scene: &Scene<'_>) -> Option<Effect> {
         let text =
             Text::new("steps and idle time are known once the capture is analysed", "步与空闲时间在分析完成后可知");
         scene.look.found.is_none().then(|| Effect::Say(scene.get(text).to_owned()))

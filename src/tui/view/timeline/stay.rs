@@ -8,6 +8,7 @@ use crate::tui::lane::LaneSet;
 impl Timeline {
     /// Stays where it is: the same time, the same lane on the same line of the screen, the same slice.
     pub(super) fn stay(&mut self, before: &LaneSet, after: &LaneSet) {
+        self.evidence = None;
         let there = |lane: usize| after.position(before.lanes.get(lane)?.of);
         let line = |set: &LaneSet, lane: usize| {
             rows::all(set, &self.open).iter().position(|row| row.lane() == Some(lane)).unwrap_or(0)

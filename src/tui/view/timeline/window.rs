@@ -35,6 +35,12 @@ impl Window {
         self.place(span.start.saturating_sub(beside), span.len().saturating_add(2 * beside));
     }
 
+    /// Shows `span` with a quarter of its length on either side.
+    pub fn around(&mut self, span: Span) {
+        let beside = (span.len() / 4).max(2);
+        self.place(span.start.saturating_sub(beside), span.len().saturating_add(2 * beside));
+    }
+
     /// Shows `numerator / denominator` as much time, with `around` where it was on the screen. `width` columns never show
     /// less than as many nanoseconds.
     pub fn zoom(&mut self, around: Ns, (numerator, denominator): (i64, i64), width: u16) {
