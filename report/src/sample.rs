@@ -359,6 +359,7 @@ fn finding() -> Finding {
         beyond: false,
         cost: 0,
         selection: Vec::new(),
+        selected_on: 0,
         weight: 1.0,
     }
 }

@@ -145,6 +145,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         cost: cost.per_step(),
         weight: cost.weight(),
         selection: selection(rank, cost),
+        selected_on: rank.rank,
     })
 }
 
@@ -239,7 +240,7 @@ pub fn rest(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], mut small:
     finding.severity = Severity::Info;
     finding.estimate = Estimate::none(workload.mean());
     (finding.cost, finding.weight) = (total / workload.steady().max(1) as Ns, 0.01);
-    finding.selection = left;
+    (finding.selection, finding.selected_on) = (left, time.rank.rank);
     Some(finding)
 }
 
@@ -287,6 +288,7 @@ impl Finding {
         }
         if !of.selection.is_empty() {
             self.selection.clone_from(&of.selection);
+            self.selected_on = of.selected_on;
         }
         self.cost = of.cost;
         self.severity = self.severity.max(of.severity);
@@ -368,6 +370,7 @@ fn select(cx: &Context<'_>, findings: &mut [Finding]) {
     for finding in findings.iter_mut().filter(|f| f.selection.is_empty()) {
         let first = finding.ranks.first().and_then(|of| cx.analysis.ranks.iter().find(|rank| rank.rank == *of));
         finding.selection = first.map(|rank| claims::claimed(rank, finding)).unwrap_or_default();
+        finding.selected_on = first.map_or(0, |rank| rank.rank);
     }
 }
 

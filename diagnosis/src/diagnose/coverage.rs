@@ -70,7 +70,7 @@ impl<'a> NotUseful<'a> {
     }
 
     fn stated(&self, findings: &[Finding]) -> Vec<Span> {
-        let mine = findings.iter().filter(|f| f.ranks.contains(&self.rank.rank));
+        let mine = findings.iter().filter(|f| f.selected_on == self.rank.rank);
         merged(mine.flat_map(|f| f.selection.iter().copied()).collect())
     }
 }

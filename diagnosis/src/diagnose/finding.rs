@@ -207,9 +207,12 @@ pub struct Finding {
     pub beyond: bool,
     /// Size of the cost that it names, ns per step of the workload; 0 where it names none.
     pub cost: Ns,
-    /// The time that it is about, on the first of its ranks: idle time and operations, disjoint and in order.
+    /// The time that it is about, on one rank: idle time and operations, disjoint and in order.
     #[serde(skip)]
     pub selection: Vec<Span>,
+    /// The rank whose time that is.
+    #[serde(skip)]
+    pub selected_on: u32,
     /// Weight of that size among others: less than 1 where no change is known that would remove it.
     pub weight: f64,
 }

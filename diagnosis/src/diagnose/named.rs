@@ -18,7 +18,7 @@ const TELLING: usize = 8;
 /// The tables of a capture, with every row marked that one of the findings names.
 pub(super) fn largest(cx: &Context<'_>, findings: &[Finding]) -> Largest {
     let about = |rank: &Rank| -> Vec<Span> {
-        let own = findings.iter().filter(|finding| finding.ranks.first() == Some(&rank.rank) && finding.rule != REST);
+        let own = findings.iter().filter(|finding| finding.selected_on == rank.rank && finding.rule != REST);
         own.flat_map(|finding| finding.selection.iter().copied()).collect()
     };
     let mut largest = largest::of(cx.trace, cx.analysis, about);

@@ -178,7 +178,9 @@ fn give_way(findings: &mut Vec<Finding>, rules: Catalogue) {
 fn take_over(won: &mut Finding, lost: Finding) {
     // The cost that the other one named is this one's now.
     won.take_price(&lost);
-    won.selection = merged(won.selection.iter().chain(&lost.selection).copied().collect());
+    if won.selected_on == lost.selected_on {
+        won.selection = merged(won.selection.iter().chain(&lost.selection).copied().collect());
+    }
     won.supersedes.push(lost.rule);
     won.supersedes.extend(&lost.supersedes);
     won.competing.push(Competing {

@@ -47,7 +47,7 @@ pub(super) struct Found {
     explains_ns: i64,
     /// Size of the cost that it names, ns per step; 0 where it names none.
     cost_ns: i64,
-    /// Where to look: the longest stretches of the device's time that it is about, on the first of its ranks, the longest first.
+    /// Where to look: the longest stretches of the device's time that it is about, on one rank, the longest first.
     intervals: Vec<Interval>,
     /// A finding before it that speaks of most of the same time.
     same_time_as: Option<&'static str>,
@@ -156,7 +156,7 @@ const INTERVALS: usize = 16;
 fn intervals(finding: &Finding) -> Vec<Interval> {
     let mut spans = finding.selection.clone();
     spans.sort_by_key(|span| (std::cmp::Reverse(span.len()), span.start));
-    let rank = finding.ranks.first().copied().unwrap_or(0);
+    let rank = finding.selected_on;
     spans.into_iter().take(INTERVALS).map(|span| Interval { rank, start_ns: span.start, end_ns: span.end }).collect()
 }
 

@@ -167,6 +167,7 @@ impl Rule for TraceIntegrity {
             cost: 0,
             weight: 1.0,
             selection: Vec::new(),
+            selected_on: 0,
         };
         if folds {
             // Whether the durations hold dispatch time is open, so the finding is no surer than that; and where nothing was
