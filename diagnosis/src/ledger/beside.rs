@@ -35,7 +35,8 @@ pub fn of(trace: &Trace, rank: &Rank, nests: &mut Nests<'_>, track: TrackId) -> 
         };
         let held: Vec<Ns> = calls.iter().filter_map(innermost).collect();
         let whole = held.iter().fold(0, |all: Ns, ns| all.saturating_add(*ns));
-        (held.len() * 100 >= calls.len() * HOLDS && !calls.is_empty()).then_some((whole / held.len() as Ns, other))
+        let mean = whole.checked_div(held.len() as Ns)?;
+        (held.len() * 100 >= calls.len() * HOLDS).then_some((mean, other))
     };
     others.into_iter().filter(tells).filter_map(score).min().map(|(_, other)| other)
 }
@@ -64,5 +65,18 @@ mod tests {
         let found = of(&trace, rank, &mut Nests::new(&trace), track);
         let name = found.map(|track| trace.strings.get(trace.lanes[track.0 as usize].name[0]).to_owned());
         assert_eq!(name.as_deref(), Some("Execute"));
+    }
+
+    #[test]
+    fn a_line_that_holds_no_call_is_nobodys_other_half() {
+        let mut script = Script::default();
+        for i in 0..20 {
+            let at = 100_000 * i;
+            script.launch((at + 20_000, at + 25_000), "gemm_nt", (at + 27_000, at + 40_000));
+            script.host_on(8, Category::FrameworkOp, "elsewhere", (at + 60_000, at + 90_000));
+        }
+        let (trace, analysis) = script.analyze();
+        let rank = &analysis.ranks[0];
+        assert_eq!(of(&trace, rank, &mut Nests::new(&trace), rank.timeline.calls[0].track), None);
     }
 }
