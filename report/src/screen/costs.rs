@@ -71,7 +71,7 @@ pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
             // The same advice once.
             let said =
                 |other: &&Finding| other.remedy.first().map(|r| &r.text_en) == f.remedy.first().map(|r| &r.text_en);
-            let again = all.iter().take(n).any(|other| said(other));
+            let again = all.iter().take(n).any(said);
             cost(screen, n, f, scale, if again { (lines.0, 0) } else { *lines })
         };
         let lines: Vec<Line> = all.iter().take(*costs).enumerate().flat_map(each).collect();
