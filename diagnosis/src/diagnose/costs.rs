@@ -273,15 +273,26 @@ impl Finding {
         let as_much = own.mid_gain_share() >= other.mid_gain_share() && least <= other.max_gain_share();
         let open = least <= other.least_gain_share() && most >= other.max_gain_share();
         let keeps = own.method == Method::Replay && (as_much || open);
-        if larger && !keeps && other.method != Method::None {
-            let (mut price, mut both) = (*other, false);
+        // The price of a rank that the finding says nothing about is another finding's.
+        let about = self.ranks.contains(&of.selected_on);
+        if larger && !keeps && about && other.method != Method::None {
+            let (mut price, mut limits, mut both) = (*other, of.limits, false);
+            let by_rank = own.from - price.from;
+            if by_rank != 0 && self.class == of.class && self.over == of.over {
+                // A replay speaks of the slowest rank's step; ranks that go in step gain the same, each from its own.
+                price = price.shifted(by_rank);
+                limits = limits.map(|limits| limits.shifted(by_rank));
+            } else {
+                // It is a mean over its own steps, and so is the finding from now on.
+                self.class.clone_from(&of.class);
+            }
             // A replayed remedy that brings more than its cost has a part in other costs, too: the truth lies between the two.
             if own.method == Method::Replay && own.from == price.from && least > other.max_gain_share() {
                 price.to_high = (price.to_low + price.to_high) / 2;
                 price.to_low = own.to_low;
                 both = true;
             }
-            (self.estimate, self.limits, self.over) = (price, of.limits, of.over);
+            (self.estimate, self.limits, self.over) = (price, limits, of.over);
             if !both && of.changes.iter().any(|(_, change)| !change.edits.is_empty()) {
                 self.changes.clone_from(&of.changes);
             }
@@ -377,4 +388,46 @@ fn select(cx: &Context<'_>, findings: &mut [Finding]) {
 /// Costs of a capture, for whoever looks at them before they are named.
 pub fn find(cx: &Context<'_>) -> Vec<Gated> {
     cause::find(cx.trace, cx.analysis, cx.packs)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::{
+        diagnose::{diagnose, finding::Limits},
+        platform::Packs,
+    };
+
+    /// A finding took the price of another rank's step and was withheld, because its base was no step of its own.
+    #[test]
+    fn a_price_of_another_rank_is_told_from_the_findings_own_step() {
+        let mut script = crate::analysis::script::Script::default();
+        for i in 0..12 {
+            let at = 1_000_000 * i;
+            script.host(model::Category::UserRange, "execute_context_0(0)_generation_4(4)", (at, at + 990_000));
+            script.host(model::Category::PythonFrame, "scheduler.py(7): schedule", (at + 1_000, at + 500_000));
+            script.launch((at + 510_000, at + 515_000), "my_kernel", (at + 520_000, at + 990_000));
+        }
+        let (trace, analysis) = script.analyze();
+        let found = diagnose(&trace, &analysis, &Packs::embedded().unwrap());
+        let mut own = found.findings.into_iter().find(|finding| finding.cost > 0).unwrap();
+        let base = own.estimate.from;
+        let mut other = own.clone();
+        (own.cost, own.estimate) = (0, Estimate::none(base));
+        other.estimate =
+            Estimate { from: base + 70, to_low: base + 70 - 900, to_high: base + 70 - 500, ..other.estimate };
+        other.estimate.method = Method::Bound;
+        other.limits = Some(Limits { amdahl: base - 830, overlap: base / 2 });
+        other.cost = 1_000;
+        own.take_price(&other);
+        let Estimate { from, to_low, to_high, .. } = own.estimate;
+        assert_eq!((from, to_low, to_high), (base, base - 900, base - 500));
+        assert_eq!(own.limits.unwrap().amdahl, base - 900);
+        // Of a rank that it says nothing about it takes no price.
+        let kept = own.estimate;
+        (other.cost, other.selected_on) = (2_000, 99);
+        own.take_price(&other);
+        assert_eq!((own.estimate, own.cost), (kept, 2_000));
+    }
 }

@@ -76,6 +76,12 @@ impl Estimate {
         Self { from, to_low: from, to_high: from, method: Method::None }
     }
 
+    /// The same gain of a step that is longer by so much, ns.
+    pub fn shifted(self, by: Ns) -> Self {
+        let to = |ns: Ns| (ns + by).max(0);
+        Self { from: to(self.from), to_low: to(self.to_low), to_high: to(self.to_high), ..self }
+    }
+
     /// A step of `from` ns becomes shorter by what lies between `least` and `most`, as far as that is known: the method is
     /// wrong by its own error, and two runs of the same thing differ. A gain below what counts is not lifted above it by not
     /// being known better.

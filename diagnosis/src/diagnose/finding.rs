@@ -226,6 +226,13 @@ pub struct Limits {
     pub overlap: Ns,
 }
 
+impl Limits {
+    /// The same of a step that is longer by so much, ns.
+    pub(super) fn shifted(self, by: Ns) -> Self {
+        Self { amdahl: self.amdahl + by, overlap: self.overlap + by }
+    }
+}
+
 /// A rule that could not decide.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Abstention {
