@@ -45,7 +45,15 @@ pub fn generate(population: &Population<'_>, packs: &Packs) -> Vec<Cost> {
 
 fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) -> Vec<Found> {
     let idle = idle::of(population.trace, counted.rank, &counted.steps);
-    let plumbing = |key: Key| idle.names.record_of(key).is_some_and(|name| owners::is_plumbing(population.text(name)));
+    // The mark of a step holds all that is done in the step: it says where, not what.
+    let marks = |key: Key| match idle.names.site(key) {
+        Some(names::Site::Record(name, _)) => packs.step_label(population.text(name)).is_some(),
+        _ => false,
+    };
+    let plumbing = |key: Key, innermost: bool| {
+        idle.names.record_of(key).is_some_and(|name| owners::is_plumbing(population.text(name)))
+            || (!innermost && marks(key))
+    };
     let mut owned = descend::descend(&idle, counted.total, &plumbing);
     merge::merge(&mut owned, &idle, counted.rank);
     let host = host_idle(&idle, counted);

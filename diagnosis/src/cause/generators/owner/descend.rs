@@ -34,8 +34,9 @@ struct Group {
     parts: Vec<u32>,
 }
 
-/// The owners of the idle time, disjoint, in the order in which they were found. `plumbing` frames own nothing.
-pub fn descend(idle: &Idle<'_>, counted: Ns, plumbing: &dyn Fn(Key) -> bool) -> Vec<Owned> {
+/// The owners of the idle time, disjoint, in the order in which they were found. `plumbing` says of a site, and whether it is the
+/// innermost one, that it owns nothing.
+pub fn descend(idle: &Idle<'_>, counted: Ns, plumbing: &dyn Fn(Key, bool) -> bool) -> Vec<Owned> {
     let mut left = groups(idle, plumbing);
     let mut out = Vec::new();
     while let Some((kind, tot)) = heaviest(&left) {
@@ -98,16 +99,20 @@ fn heaviest(left: &[Group]) -> Option<(Kind, Ns)> {
     kinds.into_iter().max_by_key(|(kind, ns)| (*ns, std::cmp::Reverse(*kind)))
 }
 
-fn groups(idle: &Idle<'_>, plumbing: &dyn Fn(Key) -> bool) -> Vec<Group> {
+fn groups(idle: &Idle<'_>, plumbing: &dyn Fn(Key, bool) -> bool) -> Vec<Group> {
     let mut at: FxHashMap<(Kind, Option<Path>), usize> = FxHashMap::default();
     let mut out: Vec<Group> = Vec::new();
-    let mut known: FxHashMap<Key, bool> = FxHashMap::default();
+    let mut known: FxHashMap<(Key, bool), bool> = FxHashMap::default();
     for (index, part) in (0u32..).zip(&idle.parts) {
         let place = *at.entry((part.kind, part.path)).or_insert_with(|| {
             let mut keys: Vec<Key> = part.path.map(|path| idle.names.along(path).collect()).unwrap_or_default();
+            let innermost = keys.first().copied();
             keys.reverse();
             let mut seen = rustc_hash::FxHashSet::default();
-            keys.retain(|key| seen.insert(*key) && !*known.entry(*key).or_insert_with(|| plumbing(*key)));
+            keys.retain(|key| {
+                let asked = (*key, innermost == Some(*key));
+                seen.insert(*key) && !*known.entry(asked).or_insert_with(|| plumbing(asked.0, asked.1))
+            });
             out.push(Group { kind: part.kind, keys, ns: 0, parts: Vec::new() });
             out.len() - 1
         });
