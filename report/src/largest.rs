@@ -98,6 +98,7 @@ pub fn unnamed(tables: &Tables, row: &Row, lang: Lang) -> Inlines {
             "{name} takes {share} of all time, and no finding names it.",
             "{name} 占全部时间的 {share}，没有发现提及它。",
         ),
+        Kind::Idle if row.name.is_empty() => Text::new("{share} of all time: {name}.", "全部时间的 {share}：{name}。"),
         Kind::Idle => Text::new(
             "For {share} of all time the device is idle, no finding says why: {name}.",
             "设备有 {share} 的时间空闲：{name}。没有发现提及它。",

@@ -1,6 +1,6 @@
 //! Calls of the runtime, the driver and the operating system.
 
-use model::{Category, Columns, ProcessId, Span, StringId, Trace, TrackId};
+use model::{Category, Columns, Ns, ProcessId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -58,9 +58,29 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
         row::join(&mut sums, of_thread);
     }
     let name = |id: StringId| trace.strings.get(id);
-    largest(
+    let mut rows = largest(
         sums,
         |(id, of)| (name(id), of),
         |(id, of), sum| Row { exposed: Some(sum.exposed), ..sum.row(Kind::Call, name(id), of) },
-    )
+    );
+    // Several threads may make a call at once, or by turns.
+    for row in &mut rows {
+        row.exposed = Some(exposed(trace, host, row));
+    }
+    rows
+}
+
+/// The time in which the device was idle and any thread was in a call of this name.
+fn exposed(trace: &Trace, host: &Host<'_>, row: &Row) -> Ns {
+    let mut spans = Vec::new();
+    for (lane, launches) in host.lanes(trace) {
+        let own = |i: &usize| {
+            let category = lane.category[*i];
+            (category == Category::HostApi || (category == Category::OsApi && launches))
+                && category.name() == row.of
+                && trace.strings.get(lane.name[*i]) == row.name
+        };
+        spans.extend((0..lane.len()).filter(own).map(|i| Span::new(lane.start[i], lane.end(i))));
+    }
+    host.idle.and(&Cover::of(spans)).len()
 }
