@@ -65,12 +65,12 @@ const MANY: usize = 8;
 /// What it says of a pool that grows or is emptied.
 const STALL: Text = Text::new(
     "The device waits for the allocator: {cost} per step ({share} of {step}), in {calls} calls; most of it in {name}.",
-    "{class} 等待设备内存分配，共 {calls} 次调用，以 {name} 居多：平均每步 {cost}（{step} 的 {share}）。",
+    "设备等待内存分配：每步 {cost}（{step} 的 {share}），共 {calls} 次调用，主要耗时在 {name}。",
 );
 /// What it says where no pool is used.
 const UNCACHED: Text = Text::new(
     "Every step of {class} allocates device memory and frees it again, in {calls} calls, most of the time in {name}. The framework's cache is off, or emptied each time. That costs {cost} per step on average ({share} of {step}).",
-    "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，以 {name} 居多：框架的内存缓存已关闭，或每次都被清空。平均每步代价 {cost}（{step} 的 {share}）。",
+    "{class} 的每一步都分配并释放设备内存，共 {calls} 次调用，主要耗时在 {name}：框架的内存缓存已关闭，或每次都被清空。平均每步代价 {cost}（{step} 的 {share}）。",
 );
 
 impl Rule for Allocator {
