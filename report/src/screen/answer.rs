@@ -97,6 +97,8 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
             Text::new("For {share} of it the capture does not show the cause.", "其中 {share} 的时间采集未显示原因。")
         }
     };
+    // What stands for all of the runtime's share is told by its own.
+    let share = most.filter(|_| layer == Layer::Runtime).map_or(share, |(_, part)| *part);
     let (op, part) = screen.operator().unwrap_or_default();
     let args = [
         ("stage", Value::Text(stage.unwrap_or(Text::new("", "")))),

@@ -36,6 +36,7 @@ use crate::{
 use diagnosis::{
     analysis::{AnchorKind, Layer},
     i18n::{Lang, Text},
+    largest::Kind,
     platform::Stage,
 };
 
@@ -126,6 +127,24 @@ impl Screen<'_> {
             let kind = Runtime::of(&row.name);
             for (_, share) in parts.iter_mut().filter(|(known, _)| *known == kind) {
                 *share += row.ns as f64 / class.total.max(1) as f64;
+            }
+        }
+        // What a bucket calls silent may have a name on another line of the thread.
+        let tables = self.capture.tables().next();
+        let named = tables.map_or(0.0, |tables| {
+            let rows = tables.of(Kind::Idle).filter(|row| !row.name.is_empty());
+            rows.map(|row| tables.share(row.total)).sum::<f64>()
+        });
+        let of = |wanted: Runtime, parts: &[(Runtime, f64)]| {
+            parts.iter().find(|(kind, _)| *kind == wanted).map_or(0.0, |(_, share)| *share)
+        };
+        let (host, silent) = (of(Runtime::Host, &parts), of(Runtime::Silent, &parts));
+        let told = (named - host).clamp(0.0, silent);
+        for (kind, share) in &mut parts {
+            match kind {
+                Runtime::Host => *share += told,
+                Runtime::Silent => *share -= told,
+                _ => {}
             }
         }
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Statements of what is not known, and their lines.
 const UNKNOWN: usize = 3;
-const LINES: usize = 4;
+const LINES: usize = 5;
 
 /// What was not judged and would matter, with what would decide it.
 pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
