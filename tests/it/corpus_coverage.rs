@@ -2,10 +2,7 @@
 //! with `--nocapture` to see the share of each and the names that no pack knows.
 
 use crate::common;
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use diagnosis::platform::Packs;
 use model::{Category, Trace, TrackKind};
@@ -43,18 +40,6 @@ const LITTLE_KNOWN: &[(&str, f64)] = &[
 /// Least number of captures with device time that must be found, so that a corpus that is not there cannot pass.
 const CAPTURES: usize = 40;
 
-/// Everything that is read as one capture: files, and directories that a profiler fills.
-fn captures(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in directory.read_dir().unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && parsers::detect::detect(&path, &parsers::ReadOptions::default()).is_err() {
-            captures(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
 fn read(path: &Path) -> Option<Trace> {
     Session::open(&[path.to_owned()], &Reading::default()).ok()?.into_captures().pop()
 }
@@ -87,7 +72,7 @@ fn the_packs_know_the_kernels_of_every_real_capture() {
     let corpus = common::corpus();
     let packs = Packs::embedded().unwrap();
     let mut paths = Vec::new();
-    captures(&corpus, &mut paths);
+    common::captures(&corpus, &mut paths);
     paths.sort();
     let (mut covered, mut below) = (0, Vec::new());
     for path in paths {

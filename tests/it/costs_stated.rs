@@ -1,6 +1,6 @@
 //! No large cost is silent, and nothing that a plain table shows first is missing from our first screen.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use diagnosis::{diagnose::Diagnosis, largest::Kind};
 use model::{Category, Ns, Trace};
@@ -18,22 +18,10 @@ fn covered(found: &Diagnosis) -> Option<f64> {
     (coverage.not_useful > 0).then(|| coverage.stated as f64 / coverage.not_useful as f64)
 }
 
-/// Everything that is read as one capture: files, and directories that a profiler fills.
-fn captures(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in directory.read_dir().unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && parsers::detect::detect(&path, &parsers::ReadOptions::default()).is_err() {
-            captures(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
-}
-
 /// Every capture of the corpus that can be diagnosed, with what was found.
 fn diagnosed(mut see: impl FnMut(&Path, &Trace, &Diagnosis)) {
     let mut paths = Vec::new();
-    captures(&common::corpus(), &mut paths);
+    common::captures(&common::corpus(), &mut paths);
     paths.sort();
     for path in paths {
         let Ok(session) = Session::open(std::slice::from_ref(&path), &Reading::default()) else { continue };

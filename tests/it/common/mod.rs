@@ -101,6 +101,18 @@ pub fn corpus() -> PathBuf {
     required("STRATO_CORPUS", "the folder of real captures")
 }
 
+/// Everything below a folder that is read as one capture: files, and directories that a profiler fills.
+pub fn captures(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in directory.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && parsers::detect::detect(&path, &parsers::ReadOptions::default()).is_err() {
+            captures(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
 /// One slice of a capture on its way into an edited one.
 #[derive(Clone, Debug)]
 pub struct Event {
