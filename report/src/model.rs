@@ -120,6 +120,16 @@ pub struct Capture {
 }
 
 impl Capture {
+    /// What puts a capture before others: the severity of its gravest finding, then whether it has steps to speak of, then whether
+    /// it has anything that takes time, then how much time it covers, ns.
+    pub fn weight(&self) -> (Option<Severity>, bool, bool, Ns) {
+        let gravest = self.findings.iter().map(|finding| finding.severity).max();
+        let rows = self.tables().map(|tables| tables.rows.len()).sum::<usize>();
+        let placed = self.verdict.place.is_some();
+        let covered = self.ranks.iter().filter_map(|rank| Some(rank.main_class()?.total)).max().unwrap_or(0);
+        (gravest, placed, rows > 0 || !self.serving.loads.is_empty(), covered)
+    }
+
     /// Vendor of the devices, as the manifest names it; empty where nothing says it.
     pub fn vendor(&self) -> &str {
         let said = self.facts.iter().find(|(key, ..)| key == "hardware.vendor").map(|(_, value, _)| value.as_str());
@@ -319,10 +329,9 @@ impl Report {
         sections::report(self, lang)
     }
 
-    /// The capture whose verdict stands at the top: the one with the gravest first finding, else the first.
+    /// The capture whose verdict stands at the top: the one of most [`Capture::weight`], of equals the first.
     pub fn leading(&self) -> Option<&Capture> {
-        let gravest = |c: &Capture| c.findings.iter().map(|f| f.severity).max();
-        self.captures.iter().rev().max_by_key(|c| gravest(c))
+        self.captures.iter().rev().max_by_key(|capture| capture.weight())
     }
 
     /// Severity of the gravest finding.

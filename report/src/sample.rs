@@ -347,6 +347,7 @@ fn finding() -> Finding {
             source: "vendor guide".into(),
             date: "2026-01".into(),
             unless: None,
+            of: Vec::new(),
             kernels: Vec::new(),
         }],
         verify: Message::plain(Text::new(

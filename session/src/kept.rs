@@ -4,8 +4,6 @@ use std::path::Path;
 
 use model::{ImportStat, Severity, Trace};
 
-/// Statistic of a capture of which nothing was kept, or nothing of a run.
-const NOTHING_KEPT: &str = "import.nothing_kept";
 /// What the fields begin with that say how a run went: what clients measured of a server under load.
 const RESULTS: [&str; 2] = ["load.", "serving."];
 
@@ -37,7 +35,7 @@ pub(crate) fn nothing(path: &Path, trace: &mut Trace) -> String {
 
 /// Notes in a capture that it holds facts and no run; the sentence that says so, unless one did already.
 pub(crate) fn no_run(trace: &mut Trace) -> Option<String> {
-    if trace.stats.iter().any(|stat| stat.name == NOTHING_KEPT) {
+    if trace.stats.iter().any(|stat| stat.name == ImportStat::NOTHING_KEPT) {
         return None;
     }
     let rows: u64 = trace.ledger.iter().map(|row| row.kept).fold(0, u64::saturating_add);
@@ -51,7 +49,7 @@ pub(crate) fn no_run(trace: &mut Trace) -> Option<String> {
 
 fn tell(trace: &mut Trace, sentence: String) -> String {
     trace.stats.push(ImportStat {
-        name: NOTHING_KEPT.to_owned(),
+        name: ImportStat::NOTHING_KEPT.to_owned(),
         severity: Severity::Error,
         count: 1,
         example: Some(sentence.clone()),

@@ -21,19 +21,24 @@ const SLOW_STEPS: f64 = 1.05;
 /// What a bar is drawn with, the largest part first: each is told by its letter too.
 const TONES: [char; 4] = ['█', '▒', '░', '·'];
 
-/// The sentence.
+/// The sentence, on lines.
 pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
+    let said = said(screen);
+    wrap_at_most(&said, screen.width(), LINES).into_iter().map(|line| Line::of(Style::Strong, line)).collect()
+}
+
+/// The sentence.
+pub(super) fn said(screen: &Screen<'_>) -> String {
     let verdict = &screen.capture.verdict;
     let judged = !matches!(verdict.layer, VerdictLayer::Undecided | VerdictLayer::Load);
     let class = verdict.place.as_ref().map_or("", |place| place.class.as_str());
-    let said = match screen.measured() {
+    match screen.measured() {
         Some(headline) => headline,
         None => match verdict.place.as_ref().filter(|_| judged) {
             Some(place) => sentence(screen, place),
             None => say::message(&verdict.headline, class, screen.lang),
         },
-    };
-    wrap_at_most(&said, screen.width(), LINES).into_iter().map(|line| Line::of(Style::Strong, line)).collect()
+    }
 }
 
 /// What a step takes, and for what.

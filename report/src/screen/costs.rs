@@ -134,6 +134,18 @@ fn amount(finding: &Finding) -> i64 {
     finding.cost.max(finding.explains).max(most)
 }
 
+/// Which rank a finding is about, where it is another than that of the screen.
+fn elsewhere(screen: &Screen<'_>, finding: &Finding) -> String {
+    let own = screen.capture.verdict.place.as_ref().map(|place| place.rank);
+    match (own, finding.ranks.as_slice()) {
+        (Some(own), [rank]) if own != *rank => match screen.lang {
+            Lang::En => format!("On rank {rank}: "),
+            Lang::Zh => format!("rank {rank}："),
+        },
+        _ => String::new(),
+    }
+}
+
 fn cost(
     screen: &Screen<'_>,
     n: usize,
@@ -143,7 +155,8 @@ fn cost(
 ) -> Vec<Line> {
     let width = screen.width();
     let title = rules::find(finding.rule).map_or("", |rule| screen.get(rule.doc().title));
-    let claimed = say::message(&finding.claim, &finding.class, screen.lang);
+    let claimed =
+        format!("{}{}", elsewhere(screen, finding), say::message(&finding.claim, &finding.class, screen.lang));
     let title = if title.is_empty() { claimed.clone() } else { title.to_owned() };
     let name = match screen.lang {
         Lang::En => format!(" ({})", finding.rule),

@@ -12,7 +12,7 @@ use diagnosis::{
     largest::Over,
     platform::Stage,
 };
-use model::Severity;
+use model::{ImportStat, Severity};
 
 /// Names of serving engines as their makers write them, by the name of their mark.
 const ENGINES: [(&str, &str); 8] = [
@@ -46,10 +46,16 @@ pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
     };
     let others = screen.report.captures.len().saturating_sub(1);
     if others > 0 {
-        let text = Text::new(
-            "This is capture {id} of {all}, the one with the gravest finding; --full shows all.",
-            "这是 {all} 个采集中的第 {id} 个，其发现最严重；--full 显示全部。",
-        );
+        let text = match capture.findings.is_empty() {
+            true => Text::new(
+                "This is capture {id} of {all}, the one that tells the most; --full shows all.",
+                "这是 {all} 个采集中的第 {id} 个，其内容最多；--full 显示全部。",
+            ),
+            false => Text::new(
+                "This is capture {id} of {all}, the one with the gravest finding; --full shows all.",
+                "这是 {all} 个采集中的第 {id} 个，其发现最严重；--full 显示全部。",
+            ),
+        };
         let args = [("id", Value::Count(capture.id as u64)), ("all", Value::Count(others as u64 + 1))];
         let said = say::message(&Message::new(text, args), "", screen.lang);
         out.extend(wrap_at_most(&said, width, 2).into_iter().map(|line| Line::of(Style::Plain, line)));
@@ -61,7 +67,9 @@ pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
 /// What was lost or contradicts itself, before anything is said of the rest.
 fn losses(screen: &Screen<'_>) -> Vec<String> {
     let capture = screen.capture;
-    let grave = capture.stats.iter().filter(|stat| stat.severity >= Severity::Error);
+    // Where the file holds no run at all, the sentence itself says so.
+    let grave = |stat: &&ImportStat| stat.severity >= Severity::Error && stat.name != ImportStat::NOTHING_KEPT;
+    let grave = capture.stats.iter().filter(grave);
     let mut lost: Vec<String> = grave
         .map(|stat| {
             let name = text::plain(&stat.name, text::NAME);

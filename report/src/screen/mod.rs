@@ -9,6 +9,7 @@
 //! | `answer` | the sentence and the bar of layers |
 //! | `costs` | findings with what a step becomes |
 //! | `tables` | what takes the most time, by name |
+//! | `others` | the other captures that were read, a sentence each |
 //! | `rest` | what is not known, and what to do next |
 //! | [`diff`] | two captures on one screen |
 //! | [`page`] | any document on a terminal |
@@ -18,6 +19,7 @@ pub mod canvas;
 mod costs;
 pub mod diff;
 mod head;
+mod others;
 pub mod page;
 mod rest;
 mod say;
@@ -64,7 +66,7 @@ impl Screen<'_> {
     /// All lines: the fixed parts first, then the costs and the tables in the room that is left.
     fn lines(&self) -> Vec<Line> {
         let top = [head::lines(self), answer::lines(self), answer::bar(self)];
-        let bottom = [rest::unknown(self), rest::next(self)];
+        let bottom = [rest::unknown(self), others::lines(self), rest::next(self)];
         let size = |parts: &[Vec<Line>]| {
             parts.iter().filter(|part| !part.is_empty()).map(|part| part.len() + 1).sum::<usize>()
         };

@@ -13,7 +13,9 @@ const NAME: usize = 60;
 /// A message as one line of plain words. `class` is the key of the steps that it speaks of, which are "these steps" here.
 pub fn message(message: &Message, class: &str, lang: Lang) -> String {
     let said = message.render(lang, |value| value_of(value, class, lang));
-    plain(&said)
+    // The head names the class: behind its subject it says nothing.
+    let these = THESE.get(lang);
+    plain(&said).replace(&format!(" ({these})"), "").replace(&format!("（{these}）"), "")
 }
 
 fn value_of(value: &Value, class: &str, lang: Lang) -> String {
