@@ -73,6 +73,7 @@ pub(super) fn read(
     let wanted = TABLES.iter().map(|table| (table, table.name.to_owned(), table.columns));
     let plan = database.plan(wanted, "ascend", &mut *state.import.sink);
     plan.read(progress, |table, item| take(&mut state, table, item));
+    device::framed(&mut state);
     database.warn("ascend", &mut *state.import.sink);
     for (name, rows) in database.count(|table| !TABLES.iter().any(|read| read.name.eq_ignore_ascii_case(&table.name))) {
         let known = NOT_READ

@@ -83,6 +83,8 @@ pub(super) fn tasks(state: &mut State<'_>, page: &Page) -> Kept {
             // At level 0 the table of parts does not type them; the task itself has a type at every level.
             let said = state.text(part.task_type);
             let name = if Task::is_untyped(&said) { task_type.clone() } else { said };
+            let around = state.framed.entry((device, part.of)).or_insert((start, end));
+            *around = (around.0.min(start), around.1.max(end));
             let (peer, own, plane) = (part.peer, part.own, part.plane);
             let part = Part { process, device, plane, start, end, name: &name, peer, own };
             state.import.part("COMMUNICATION_TASK_INFO", &part);
@@ -142,7 +144,34 @@ pub(super) fn collectives(state: &mut State<'_>, page: &Page) -> Kept {
         state.import.stat("relayed_collective", Severity::Notice, relayed, Some(&name));
         kept.add(start, end);
     }
+    state.collectives += kept.rows;
     kept
+}
+
+/// Collectives of a database that has no row of its own for any, as those of 2023: each lasts from the first to the last of its tasks.
+pub(super) fn framed(state: &mut State<'_>) {
+    let mut framed: Vec<_> = std::mem::take(&mut state.framed).into_iter().collect();
+    if state.collectives > 0 {
+        return;
+    }
+    framed.sort_unstable();
+    let process = state.process(0);
+    for ((device, (name, _)), (start, end)) in framed.into_iter().filter(|((_, (name, _)), _)| name.is_some()) {
+        let name = state.text(name);
+        let call = Collective {
+            process,
+            device,
+            group: None,
+            start,
+            end,
+            name: &name,
+            connection: None,
+            dtype: None,
+            count: None,
+            group_size: None,
+        };
+        state.import.collective("COMMUNICATION_TASK_INFO", &call);
+    }
 }
 
 /// Columns of [`frequencies`].

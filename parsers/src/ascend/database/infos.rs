@@ -21,6 +21,8 @@ pub(super) struct Compute {
 /// A task inside a collective.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Communication {
+    /// The collective that it is part of: its name, and its number among those of one name.
+    pub of: (Option<i64>, Option<i64>),
     pub task_type: Option<i64>,
     pub plane: i64,
     pub own: Option<i64>,
@@ -78,17 +80,19 @@ pub(super) const COMMUNICATION: &[Column] = &[
     Int("planeId", &[]),
     Int("srcRank", &[]),
     Int("dstRank", &[]),
+    Int("name", &[]),
+    Int("opId", &[]),
 ];
 
 /// `COMMUNICATION_TASK_INFO`: what collectives are made of.
 pub(super) fn communication(state: &mut State<'_>, page: &Page) -> Kept {
     let mut kept = Kept::default();
     for row in 0..page.rows {
-        let [Some(id), task_type, plane, own, peer] = page.ints(row) else {
+        let [Some(id), task_type, plane, own, peer, name, number] = page.ints(row) else {
             kept.incomplete += 1;
             continue;
         };
-        let info = Communication { task_type, plane: plane.unwrap_or(0), own, peer };
+        let info = Communication { of: (name, number), task_type, plane: plane.unwrap_or(0), own, peer };
         state.infos.communication.insert(id, info);
         kept.rows += 1;
     }

@@ -54,6 +54,10 @@ pub(super) struct State<'a> {
     pub levels: FxHashMap<i64, String>,
     pub data_types: FxHashMap<i64, String>,
     pub infos: Infos,
+    /// Rows of collectives that were kept.
+    pub collectives: u64,
+    /// First start and last end of the tasks of each collective, by device, name and number.
+    pub framed: FxHashMap<(i32, (Option<i64>, Option<i64>)), (Ns, Ns)>,
     pub counted: Counted,
     pub facts: Facts,
     /// Product names by device.
@@ -86,6 +90,8 @@ impl<'a> State<'a> {
             levels: FxHashMap::default(),
             data_types: FxHashMap::default(),
             infos: Infos::default(),
+            collectives: 0,
+            framed: FxHashMap::default(),
             counted: Counted::default(),
             facts,
             products: FxHashMap::default(),

@@ -163,6 +163,22 @@ fn parts_without_a_type_have_that_of_their_task() {
     assert_eq!((inside.0, inside.3), (Category::DeviceSync, 20_000));
 }
 
+/// Databases of 2023 have no row for a collective, only those of its tasks: the collectives were lost, and the window ended before them.
+#[test]
+fn collectives_without_rows_of_their_own_last_as_long_as_their_tasks() {
+    let early = NOW.split("CREATE TABLE COMMUNICATION_OP").next().unwrap().to_owned()
+        + "CREATE TABLE COMMUNICATION_TASK_INFO"
+        + NOW.split("CREATE TABLE COMMUNICATION_TASK_INFO").nth(1).unwrap();
+    let tables = "INSERT INTO COMMUNICATION_TASK_INFO VALUES (6,105,9,0,0,5,1),(6,106,9,0,0,5,2);
+        INSERT INTO TASK VALUES (1736408883000062000,1736408883000070000,1,80,105,3,8,0,2,4,4294967295),
+        (1736408883000080000,1736408883000081000,1,80,106,3,8,0,2,4,4294967295);";
+    let output = Output::new().database("ascend_pytorch_profiler_3.db", &format!("{STRINGS}{early}{tables}"));
+    let trace = read(&output.path("ascend_pytorch_profiler_3.db"));
+    let rows = rows(&trace, TrackKind::DeviceQueue);
+    let collectives: Vec<_> = rows.iter().filter(|row| row.1 == "hcom_allReduce").map(|row| (row.2, row.3)).collect();
+    assert_eq!(collectives, [(40_500, 29_500), (80_000, 1_000)]);
+}
+
 /// Words that records point at were counted among the records: a database of 24 tasks seemed to hold 1 500.
 #[test]
 fn words_of_a_database_are_no_records() {
