@@ -16,7 +16,7 @@ pub struct Site {
     pub between: Option<(Option<StringId>, Option<StringId>)>,
     /// The records around it, innermost first.
     pub path: Vec<StringId>,
-    /// Where no one record holds half of the time: those that hold most of it, each with its share.
+    /// Where no one record stands for all of the time: those that hold most of it, each with its share.
     pub among: Vec<(StringId, f64)>,
 }
 

@@ -345,6 +345,10 @@ fn kernel(name: &str) -> Value {
 /// Where the host's time lies, as a sentence part.
 fn at(trace: &Trace, site: &Site) -> Value {
     const RECORD: Text = Text::new("`{record}`{path}", "`{record}`{path}");
+    const BOTH: Text = Text::new(
+        "`{record}`{path} for {share} of it and `{other}` for {of_other}",
+        "`{record}`{path}（占其 {share}）与 `{other}`（{of_other}）",
+    );
     const BETWEEN: Text = Text::new(
         "code without a record of its own between `{before}` and `{next}`{inside}",
         "`{before}` 与 `{next}` 之间无单独记录的代码{inside}",
@@ -382,7 +386,14 @@ fn at(trace: &Trace, site: &Site) -> Value {
             };
             Message::new(BETWEEN, [("before", edge(before)), ("next", edge(next)), ("inside", inside)]).within()
         }
-        (None, Some(record)) => Message::new(RECORD, [("record", raw(record)), ("path", path)]).within(),
+        (None, Some(record)) => match site.among.as_slice() {
+            [(_, share), (other, of_other), ..] => {
+                let shares = [("share", Value::Share(*share)), ("of_other", Value::Share(*of_other))];
+                let names = [("record", raw(record)), ("other", raw(*other)), ("path", path)];
+                Message::new(BOTH, names.into_iter().chain(shares)).within()
+            }
+            _ => Message::new(RECORD, [("record", raw(record)), ("path", path)]).within(),
+        },
         (None, None) => match site.among.as_slice() {
             [] => Value::Text(NOTHING),
             [(name, share)] => {

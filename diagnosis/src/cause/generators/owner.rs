@@ -286,7 +286,24 @@ fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
     let held = own.and_then(|key| idle.names.record_of(key));
     let around: Vec<StringId> = along.filter_map(|key| idle.names.record_of(key)).collect();
     let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
-    Site { record: held, between, path, among: Vec::new() }
+    let among = if between.is_none() { beside(idle, &paths, owned) } else { Vec::new() };
+    Site { record: held, between, path, among }
+}
+
+/// Share of an owner that was merged below which its record does not stand for all of it.
+const ALONE: f64 = 0.85;
+
+/// The record of a merged owner and the largest one beside it, each with its share; nothing where the first stands for all.
+fn beside(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>, owned: &Owned) -> Vec<(StringId, f64)> {
+    let own = |path: &Path| owned.key.is_some_and(|key| idle.names.along(*path).any(|along| along == key));
+    let (held, others): (FxHashMap<Path, Ns>, FxHashMap<Path, Ns>) = paths.iter().partition(|(path, _)| own(path));
+    let share = held.values().sum::<Ns>() as f64 / owned.ns.max(1) as f64;
+    let record = owned.key.and_then(|key| idle.names.record_of(key));
+    let other = among(idle, &others, owned.ns).into_iter().find(|(name, _)| Some(*name) != record);
+    match record.zip(other) {
+        Some((record, other)) if share < ALONE => vec![(record, share), other],
+        _ => Vec::new(),
+    }
 }
 
 /// Records that are named where none holds half of the time.
