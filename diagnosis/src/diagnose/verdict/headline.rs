@@ -15,20 +15,20 @@ use crate::{
 pub(super) fn subject(rank: &Rank, class: &Class) -> Value {
     Value::Text(match class.stage {
         Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture && begins_late(rank) => Text::new(
-            "Training, not decode; no steps found, one window from the first device operation after loading and warm-up to the end of the last",
-            "训练，并非解码；未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口",
+            "Training, not decode; nothing marks steps, so everything from the first device operation after loading to the end of the last counts as one",
+            "训练，并非解码；没有步的标记，从加载之后的首个设备操作到最后一个设备操作结束按一步计",
         ),
         Stage::Train if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
-            "Training, not decode; no steps found, one window from the first device operation to the end of the last",
-            "训练，并非解码；未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
+            "Training, not decode; nothing marks steps, so everything from the first device operation to the end of the last counts as one",
+            "训练，并非解码；没有步的标记，从首个设备操作到最后一个设备操作结束按一步计",
         ),
         _ if rank.anchor.kind == AnchorKind::WholeCapture && begins_late(rank) => Text::new(
-            "No steps found, one window from the first device operation after loading and warm-up to the end of the last",
-            "未找到步，取加载与预热之后的首个设备操作开始到最后一个设备操作结束的一个窗口",
+            "Nothing marks steps, so everything from the first device operation after loading to the end of the last counts as one",
+            "没有步的标记，从加载之后的首个设备操作到最后一个设备操作结束按一步计",
         ),
         _ if rank.anchor.kind == AnchorKind::WholeCapture => Text::new(
-            "No steps found, one window from the first device operation to the end of the last",
-            "未找到步，取首个设备操作开始到最后一个设备操作结束的一个窗口",
+            "Nothing marks steps, so everything from the first device operation to the end of the last counts as one",
+            "没有步的标记，从首个设备操作到最后一个设备操作结束按一步计",
         ),
         Stage::Decode => Text::new("Decode", "解码"),
         Stage::Prefill => Text::new("Prefill only, no decode step in the capture", "仅预填充，采集中无解码步"),
@@ -38,7 +38,7 @@ pub(super) fn subject(rank: &Rank, class: &Class) -> Value {
     })
 }
 
-/// Whether the one window of a capture without steps leaves out what loads a model or warms it up.
+/// Whether the one window of a capture without steps leaves out what loads a model.
 pub(super) fn begins_late(rank: &Rank) -> bool {
     rank.steps.first().is_some_and(|step| step.ops.start > 0)
 }

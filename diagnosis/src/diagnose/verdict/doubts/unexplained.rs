@@ -1,18 +1,19 @@
 //! Idle time, or time inside replays, of which nothing recorded says what it was.
 
-use model::{EvidenceClass, ImportStat, Ns};
+use model::{Category, EvidenceClass, ImportStat, Ns, Span, StringId, TrackKind};
+use rustc_hash::FxHashMap;
 
 use super::{super::case::opaque, Case, Unjudged};
 use crate::{
-    analysis::{Bucket, Class, Integrity, Rank},
+    analysis::{Bucket, Class, Integrity, Rank, owners},
     diagnose::{relations::Role, signals::reading},
     i18n::{Message, Text, Value},
 };
 
 /// What it says of idle time.
 const IDLE: Text = Text::new(
-    "for {share} of the step nothing recorded says why the device does not work: record the host's calls and which of them launched what",
-    "步时的 {share} 没有任何记录能说明设备为何不工作：请采集主机调用及其与设备操作的关联",
+    "for {share} of the step nothing recorded says why the device does not work{inside}: record the host's calls and which of them launched what",
+    "步时的 {share} 没有任何记录能说明设备为何不工作{inside}：请采集主机调用及其与设备操作的关联",
 );
 /// What it says of replays.
 const REPLAYS: Text = Text::new(
@@ -22,20 +23,65 @@ const REPLAYS: Text = Text::new(
 
 /// What it says of idle time before work whose launch is unknown although calls were recorded.
 const LINKS: Text = Text::new(
-    "for {share} of the step nothing recorded says why the device does not work: the host's calls were recorded, but not which of them launched what; record the links between both",
-    "步时的 {share} 没有任何记录能说明设备为何不工作：已采集主机调用，但缺少其与设备操作的关联；请采集两者的关联",
+    "for {share} of the step nothing recorded says why the device does not work{inside}: the host's calls were recorded, but not which of them launched what; record the links between both",
+    "步时的 {share} 没有任何记录能说明设备为何不工作{inside}：已采集主机调用，但缺少其与设备操作的关联；请采集两者的关联",
 );
 /// What it says of idle time inside replays, or long after what was launched.
 const MISSING: Text = Text::new(
-    "for {share} of the step nothing recorded says why the device does not work: what follows was launched long before, so work of the device is missing from the capture, and it works for more than is said here; record with larger buffers, and graphs node by node",
-    "步时的 {share} 没有任何记录能说明设备为何不工作：其后的操作早已下发，说明采集缺少部分设备工作，设备的实际工作占比高于此处；请增大采集缓冲区，并按节点采集图",
+    "for {share} of the step nothing recorded says why the device does not work{inside}: what follows was launched long before, so work of the device is missing from the capture, and it works for more than is said here; record with larger buffers, and graphs node by node",
+    "步时的 {share} 没有任何记录能说明设备为何不工作{inside}：其后的操作早已下发，说明采集缺少部分设备工作，设备的实际工作占比高于此处；请增大采集缓冲区，并按节点采集图",
 );
 
 /// What it says where kernels are missing by their own numbers.
 const LOST: Text = Text::new(
-    "for {share} of the step nothing recorded says why the device does not work: the numbers of the dispatches have holes, so kernels are missing and the device works for more than is said here; record every kernel",
-    "步时的 {share} 没有任何记录能说明设备为何不工作：派发编号有缺口，说明缺少部分内核，设备的实际工作占比高于此处；请采集全部内核",
+    "for {share} of the step nothing recorded says why the device does not work{inside}: the numbers of the dispatches have holes, so kernels are missing and the device works for more than is said here; record every kernel",
+    "步时的 {share} 没有任何记录能说明设备为何不工作{inside}：派发编号有缺口，说明缺少部分内核，设备的实际工作占比高于此处；请采集全部内核",
 );
+
+/// What the program is in for most of that time.
+const INSIDE: Text =
+    Text::new(", most of it while the program is in `{range}`", "（其中大部分时间程序处于 `{range}`）");
+/// Share of a window from which a record that lies around holds everything, and so tells nothing.
+const EVERYTHING: f64 = 0.9;
+
+/// The shortest record of the program that holds most of the idle time that nothing explains: where it lies, not what causes it.
+fn inside(case: &Case<'_>, rank: &Rank, class: &Class) -> Option<String> {
+    let trace = case.cx.trace;
+    let steps = || rank.steady_steps(class);
+    let blind = |bucket: Bucket| matches!(bucket, Bucket::Unattributed | Bucket::IdleUndecided);
+    let gaps = steps().flat_map(|step| reading::gaps(rank, step)).flat_map(|gap| gap.parts.iter());
+    let idle = reading::merged(gaps.filter(|(bucket, _)| blind(*bucket)).map(|(_, span)| *span).collect());
+    let all: Ns = idle.iter().map(|span| span.len()).sum();
+    let window: Ns = steps().map(|step| step.window.len()).sum();
+    let lag = rank.timeline.lag;
+    let mut held: FxHashMap<StringId, (Ns, Ns)> = FxHashMap::default();
+    let threads = trace
+        .tracks
+        .iter()
+        .zip(&trace.lanes)
+        .filter(|(track, _)| track.key.kind == TrackKind::HostThread && track.key.process == rank.process);
+    for (_, lane) in threads {
+        let kinds = [Category::UserRange, Category::FrameworkOp];
+        for row in (0..lane.name.len()).filter(|row| lane.category.get(*row).is_some_and(|kind| kinds.contains(kind))) {
+            let (Some(name), Some(start)) = (lane.name.get(row), lane.start.get(row)) else { continue };
+            let own = Span::new(start.saturating_sub(lag), lane.end(row).saturating_sub(lag));
+            let from = idle.partition_point(|span| span.end <= own.start);
+            let over = idle.iter().skip(from).take_while(|span| span.start < own.end).map(|span| span.clip(own).len());
+            let (within, total) = held.entry(*name).or_default();
+            *within = within.saturating_add(over.sum());
+            *total = total.saturating_add(own.len());
+        }
+    }
+    let text = |name: StringId| trace.strings.get(name);
+    let tells = |(name, (within, total)): &(StringId, (Ns, Ns))| {
+        2 * within > all
+            && (*total as f64) < EVERYTHING * window as f64
+            && case.cx.packs.step_label(text(*name)).is_none()
+            && !owners::is_plumbing(text(*name))
+    };
+    let found = held.into_iter().filter(tells).min_by_key(|(name, (_, total))| (*total, *name))?;
+    Some(owners::short(text(found.0)))
+}
 
 /// What is said of idle time: whether host calls, their links or work of the device are missing decides.
 fn idle(case: &Case<'_>, rank: &Rank, class: &Class) -> Text {
@@ -61,12 +107,14 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, class) = case.longest?;
     let share = opaque(class);
     let replays = 2.0 * class.share(|bucket| bucket == Bucket::GraphOpaque) > share;
-    let sentence =
-        Message::new(if replays { REPLAYS } else { idle(case, rank, class) }, [("share", Value::Share(share))]);
-    (share > case.best()).then(|| Unjudged {
-        share,
-        sentence,
-        because: case.rules.with(Role::Unexplained).collect(),
-        decides: true,
-    })
+    if share <= case.best() {
+        return None;
+    }
+    let text = if replays { REPLAYS } else { idle(case, rank, class) };
+    let inside = match inside(case, rank, class).filter(|_| !replays) {
+        Some(range) => Message::new(INSIDE, [("range", Value::Raw(range))]).within(),
+        None => Value::Text(Text::new("", "")),
+    };
+    let sentence = Message::new(text, [("share", Value::Share(share)), ("inside", inside)]);
+    Some(Unjudged { share, sentence, because: case.rules.with(Role::Unexplained).collect(), decides: true })
 }

@@ -1,5 +1,6 @@
 //! A capture of the host alone: where its time goes by the framework's operators, or by the program's ranges.
 
+use super::clocks;
 use model::{Category, Columns, Ns, StringId, Trace, TrackKind};
 use rustc_hash::FxHashMap;
 
@@ -7,8 +8,8 @@ use crate::i18n::{Message, Text, Value};
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "No device operation was recorded: the capture is of the host alone.{largest} What a device did meanwhile, it does not say.",
-    "没有记录到任何设备算子：该采集只有主机侧。{largest}设备在此期间做了什么无从得知。",
+    "No device operation was recorded: the capture is of the host alone, and does not say what a device did.{clocks}{largest}",
+    "没有记录到任何设备算子：该采集只有主机侧，设备在此期间做了什么无从得知。{clocks}{largest}",
 );
 /// Where the host's time is.
 const LARGEST: Text = Text::new(
@@ -32,7 +33,12 @@ const KINDS: [(Category, Text); 3] = [
 
 /// The sentence, where the host has records that say what it did.
 pub(super) fn headline(trace: &Trace) -> Option<Message> {
-    Some(Message::new(SENTENCE, [("largest", largest(trace)?.within())]))
+    let (clocks, largest) = (clocks::told(trace), largest(trace));
+    if clocks.is_none() && largest.is_none() {
+        return None;
+    }
+    let within = |said: Option<Message>| said.map_or(Value::Text(Text::new("", "")), Message::within);
+    Some(Message::new(SENTENCE, [("clocks", within(clocks)), ("largest", within(largest))]))
 }
 
 /// Where the time of the host goes, largest first.

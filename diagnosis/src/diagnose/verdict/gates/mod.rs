@@ -3,6 +3,7 @@
 
 pub(super) mod alone;
 mod broken_clock;
+mod clocks;
 mod host_only;
 mod inflation;
 mod load;

@@ -1,6 +1,6 @@
 //! Nothing ran on a device as far as the capture shows: it holds sums, or a log that times no step, or nothing.
 
-use model::{Category, EvidenceClass, StringId};
+use model::{Category, EvidenceClass, ImportStat, StringId};
 use rustc_hash::FxHashMap;
 
 use super::{Case, Ruling, host_only, log_rates};
@@ -15,6 +15,12 @@ const SENTENCE: Text = Text::new(
     "没有记录到任何设备算子：无法判断时间花在哪里。",
 );
 
+/// What it says of a file that was read whole and tells of no run.
+const NO_RUN: Text = Text::new(
+    "The file holds facts, and no operation, sum, measurement or sample of a run: nothing can be said about where the time goes. Give the trace of what ran with it.",
+    "该文件只有一些事实，没有一次运行的算子、合计、测量或采样：无法判断时间花在哪里。请给出同一次运行的 trace。",
+);
+
 /// What it says where the reader met events that nothing explains.
 const UNKNOWN: Text = Text::new(
     "No device operation was recognised: {events} events of the capture are of a kind that is not known here, and device work may be among them. Nothing can be said about where the time goes.",
@@ -25,9 +31,21 @@ const OF_UNKNOWN_KIND: &str = "kineto.events_of_unknown_kind";
 
 /// What it says where the host launched work and none of it was kept.
 const LOST: Text = Text::new(
-    "No device operation was recorded, although the host made {launches} calls that start device work: the device's records were lost or not asked for, and nothing can be said about what the device did.{host} Record with the device's activities (CUPTI, roctracer, msprof).",
-    "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断设备做了什么。{host}请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
+    "No device operation was recorded, although the host made {launches} calls that start device work: the device's records were lost or not asked for, and nothing can be said about what the device did. {record}{host}",
+    "没有记录到任何设备算子，而主机发起了 {launches} 次下发调用：设备侧记录丢失或未采集，无法判断设备做了什么。{record}{host}",
 );
+/// What to do about it.
+const RECORD: Text = Text::new(
+    "Record with the device's activities (CUPTI, roctracer, msprof).",
+    "请连同设备活动（CUPTI、roctracer、msprof）一起采集。",
+);
+/// The same where the profiler measured counters over ranges: it serializes the kernels, and every launch waits for its own.
+const RANGES: Text = Text::new(
+    "The profiler measured counters over {ranges} ranges instead: that slows every launch and records no kernel, so these times are not those of a usual run. Record without counters.",
+    "profiler 改为对 {ranges} 个区间采集计数器：这会拖慢每次下发且不记录 kernel，因此这些时间不是正常运行的时间。请不带计数器采集。",
+);
+/// How the rows of such ranges end (`cuda_profiler_range`, `musa_profiler_range` of Kineto).
+const RANGE: &str = "_profiler_range";
 
 /// Calls of the host that launch device work, by their names.
 fn launches(case: &Case<'_>) -> u64 {
@@ -55,10 +73,17 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
     let unknown = stats.map(|stat| stat.count).fold(0, u64::saturating_add);
     let headline = match launches(case) {
         0 if unknown > 0 => Message::new(UNKNOWN, [("events", Value::Count(unknown))]),
+        0 if case.cx.trace.stat(ImportStat::NOTHING_KEPT) > 0 => Message::plain(NO_RUN),
         0 => host_only::headline(case.cx.trace).unwrap_or_else(|| Message::plain(SENTENCE)),
         launches => {
             let host = host_only::largest(case.cx.trace).map_or(Value::Text(Text::new("", "")), Message::within);
-            Message::new(LOST, [("launches", Value::Count(launches)), ("host", host)])
+            let rows = case.cx.trace.ledger.iter().filter(|row| row.category.ends_with(RANGE));
+            let record = match rows.map(|row| row.read).fold(0, u64::saturating_add) {
+                0 => Message::plain(RECORD),
+                ranges => Message::new(RANGES, [("ranges", Value::Count(ranges))]),
+            };
+            let args = [("launches", Value::Count(launches)), ("host", host), ("record", record.within())];
+            Message::new(LOST, args)
         }
     };
     Some(Ruling::undecided(headline, []))
