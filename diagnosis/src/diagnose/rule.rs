@@ -100,13 +100,17 @@ impl Context<'_> {
         self.trace.devices.iter().find_map(|d| d.vendor).map(|v| self.trace.strings.get(v))
     }
 
-    /// What to do about a finding of a rule on this platform, without what the run says it does already.
+    /// What to do about a finding of a rule on this platform, without what the run says it does already and what is for programs of
+    /// another kind.
     pub fn remedies(&self, rule: &str) -> Vec<Remedy> {
         let follows = |(key, value): &(String, String)| {
             self.trace.manifest.value(key).is_some_and(|said| said.split(',').any(|one| one.trim() == value))
         };
         let mut remedies = self.packs.remedies(rule, self.vendor());
-        remedies.retain(|remedy| !remedy.unless.as_ref().is_some_and(follows));
+        let names = || self.trace.strings.iter().map(|(_, name)| name);
+        let holds = |part: &String| names().any(|name| name.to_ascii_lowercase().contains(part.as_str()));
+        let is_for = |remedy: &Remedy| remedy.of.is_empty() || remedy.of.iter().any(holds);
+        remedies.retain(|remedy| is_for(remedy) && !remedy.unless.as_ref().is_some_and(follows));
         remedies
     }
 

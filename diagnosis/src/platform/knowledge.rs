@@ -119,6 +119,7 @@ impl Knowledge {
                 source: entry.source.unwrap_or_else(|| pack.source.clone()),
                 date: entry.date.unwrap_or_else(|| pack.date.clone()),
                 unless: entry.unless,
+                of: entry.of,
                 kernels: entry.kernels,
             };
             self.remedies.push(RuleRemedy { rules: entry.rules, vendors: pack.vendors.clone(), remedy });

@@ -18,6 +18,9 @@ pub struct Remedy {
     /// Manifest key and value of a run that follows the advice already.
     #[serde(skip)]
     pub unless: Option<(String, String)>,
+    /// Fragments of names of which the capture holds one where the program is of the kind that the advice is for; none for any program.
+    #[serde(skip)]
+    pub of: Vec<String>,
     /// Fragments of names of the kernels that the advice is about; none where it is about all that a finding names.
     #[serde(skip)]
     pub kernels: Vec<String>,
@@ -40,6 +43,9 @@ pub(super) struct RemedyEntry {
     pub zh: String,
     /// Manifest key, and the value (or one of the values, separated by commas) with which the advice is followed already.
     pub unless: Option<(String, String)>,
+    /// Fragments of names of which the capture holds one, in any case, where the program is of the kind that it is for.
+    #[serde(default)]
+    pub of: Vec<String>,
     /// Fragments of the names of the kernels that it is about; all where there are none.
     #[serde(default)]
     pub kernels: Vec<String>,
