@@ -23,10 +23,10 @@ use crate::{
 };
 
 /// Pauses from which they are no accident; own value.
-const RECUR: usize = 4;
-/// A pause from which it is no accident, ns: a thread that others held off the core runs again within a few slices of Linux's
-/// scheduler, which are 3 ms by default (`base_slice_ns`).
-const HEAVY: i64 = 10_000_000;
+const RECUR: usize = 5;
+/// A pause from which it is no accident, ns: two slices of Linux's scheduler, which are 3 ms by default (`base_slice_ns`); a thread
+/// that one other held off the core runs again within one.
+const HEAVY: i64 = 6_000_000;
 
 /// The rule.
 pub struct GcPauses;
@@ -47,12 +47,12 @@ static DOC: Doc = Doc {
         "大堆的一次完整回收需要数十到数百毫秒；张量并行下一个 rank 的停顿会拖住所有 rank。",
     ),
     trigger: Text::new(
-        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses without any host call, in at most one step of three, that are longer than what the median step has by 1 ms and by a tenth of it; together at least 1 % of the time of the workload. Fewer than four that are shorter than 5 median steps and than 10 ms promise nothing from below. Where nothing says that there was a request, only pauses of 5 median steps count.",
-        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次没有任何主机调用的停顿：至多出现在三分之一的步中，且比中位步的同类空闲长 1 ms 以及步时的十分之一；合计至少占该工作负载时间的 1%。不足四次且短于 5 个中位步时和 10 ms 的停顿不保证下限收益。若无法说明当时有请求，则只计不少于 5 个中位步时的停顿。",
+        "Recorded collections with exposed idle time (two, or one longer than 5 median steps), or at least two pauses without any host call, in at most one step of three, that are longer than what the median step has by 1 ms and by a tenth of it; together at least 1 % of the time of the workload. Fewer than five that are shorter than 5 median steps and than 6 ms promise nothing from below. Where nothing says that there was a request, only pauses of 5 median steps count.",
+        "有记录的回收且造成暴露空闲（两次，或单次超过 5 个中位步时）；或至少两次没有任何主机调用的停顿：至多出现在三分之一的步中，且比中位步的同类空闲长 1 ms 以及步时的十分之一；合计至少占该工作负载时间的 1%。不足五次且短于 5 个中位步时和 6 ms 的停顿不保证下限收益。若无法说明当时有请求，则只计不少于 5 个中位步时的停顿。",
     ),
     source: Text::new(
-        "msprof conjectures a collection from 200 ms of quiet, its advisor reports collections from 1 ms; a tenth and one in three: own values; 5 steps: common gate for stalls. 10 ms: a few slices of Linux's scheduler.",
-        "msprof 以 200 ms 静默推断回收，其 advisor 从 1 ms 起报告；十分之一与三分之一为自定值；5 步为停顿类规则的通用门槛；10 ms 为 Linux 调度器的数个时间片。",
+        "msprof conjectures a collection from 200 ms of quiet, its advisor reports collections from 1 ms; a tenth and one in three: own values; 5 steps: common gate for stalls. 6 ms: two slices of Linux's scheduler.",
+        "msprof 以 200 ms 静默推断回收，其 advisor 从 1 ms 起报告；十分之一与三分之一为自定值；5 步为停顿类规则的通用门槛；6 ms 为 Linux 调度器的两个时间片。",
     ),
     guards: Text::new(
         "A pause without a recorded collection may also be another process's doing. Between two steps that decode the same sequences it is no wait for requests; elsewhere it may be, and the confidence is low then.",
