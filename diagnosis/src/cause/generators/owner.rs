@@ -253,7 +253,7 @@ const NEXT: usize = 2;
 const PATH: usize = 4;
 
 /// Part of the counted time up to which a stage of a pipeline comes back from its waits in any run, one part in so many.
-const STAGE: Ns = 10;
+const STAGE: Ns = 8;
 
 /// Whether it is the usual way back from a wait of a pipeline's stage.
 fn is_of_pipeline(population: &Population<'_>, counted: &Counted<'_>, owned: &Owned) -> bool {
