@@ -169,8 +169,8 @@ fn changes(page: &mut Page<'_>) {
             });
             let beyond = match finding.layer {
                 _ if !finding.beyond => Inlines::new(),
-                Layer::Operator => page.aside(page.get(Text::new("their launches go with them", "其下发一并省去"))),
-                _ => page.aside(page.get(Text::new("idle time beside it goes with it", "相邻的空闲一并省去"))),
+                Layer::Operator => page.aside(page.get(Text::new("includes their launches", "含其下发"))),
+                _ => page.aside(page.get(Text::new("includes the idle time around it", "含其前后的空闲"))),
             };
             let number = Inlines::strong(format!("{}. {}", n + 1, finding.rule));
             inlines![number, " ", page.message(&finding.claim), " ", gain, beyond, same]
@@ -180,8 +180,8 @@ fn changes(page: &mut Page<'_>) {
         let silent = capture.abstained.len() as u64;
         page.paragraph(page.fill(
             Text::new(
-                "No rule names a cause; {n} rules could not decide, and the section on what could not be decided says what they need.",
-                "没有规则指出原因；有 {n} 条规则无法判定，所需证据见“无法判定的内容”一节。",
+                "No cause was found. {n} rules were skipped; the section on skipped rules lists what they need.",
+                "未找到原因。{n} 条规则被跳过，所需输入见“跳过的规则”一节。",
             ),
             [("n", Value::Count(silent))],
         ));

@@ -37,10 +37,7 @@ fn list(page: &mut Page<'_>, shown: fn(&Finding) -> bool) {
     let capture = page.capture;
     if !capture.findings.iter().any(shown) {
         page.paragraph(match capture.findings.is_empty() {
-            true => page.get(Text::new(
-                "None: no rule that could decide found its trigger met.",
-                "无：能够判定的规则都没有触发。",
-            )),
+            true => page.get(Text::new("None.", "无。")),
             false => page.get(Text::new("None that promises a gain.", "没有能带来收益的发现。")),
         });
     } else if capture.simulated {
@@ -209,7 +206,7 @@ fn trigger(page: &Page<'_>, finding: &Finding) -> Inlines {
 
 /// Writes what could not be decided, grouped by what would decide it.
 pub(super) fn write_abstained(page: &mut Page<'_>) {
-    page.heading(Text::new("What could not be decided", "无法判定的内容"));
+    page.heading(Text::new("Skipped rules", "跳过的规则"));
     let capture = page.capture;
     if capture.evidence.has(EvidenceClass::Device) && !capture.evidence.has(EvidenceClass::Probes) {
         page.paragraph(page.get(Text::new(
@@ -218,7 +215,7 @@ pub(super) fn write_abstained(page: &mut Page<'_>) {
         )));
     }
     if capture.abstained.is_empty() {
-        page.paragraph(page.get(Text::new("Nothing: every rule could decide.", "无：每条规则都能判定。")));
+        page.paragraph(page.get(Text::new("None was skipped.", "没有被跳过的规则。")));
         return;
     }
     let mut groups: BTreeMap<Vec<EvidenceClass>, Vec<&str>> = BTreeMap::new();

@@ -40,7 +40,7 @@ fn undecided(page: &Page<'_>) -> Option<Inlines> {
             page.aside(inlines![page.get(Text::new("for want of: ", "缺少：")), needs])
         }
     };
-    let label = Text::new("Rules that could not decide", "无法判定的规则");
+    let label = Text::new("Skipped rules", "跳过的规则");
     (!abstained.is_empty()).then(|| page.labelled(label, inlines![units::count(abstained.len() as u64), wanted]))
 }
 

@@ -59,8 +59,8 @@ fn all<'a>(scene: &Scene<'a>) -> &'a [Finding] {
 pub fn none(scene: &Scene<'_>) -> String {
     let undecided = scene.look.capture().map_or(0, |capture| capture.abstained.len() as u64);
     let text = Text::new(
-        "None: no rule that could decide found its trigger met. Rules that could not decide: {n}; the report says what they need.",
-        "无：能够判定的规则都没有触发。另有 {n} 条规则无法判定，所需证据见报告。",
+        "None. Skipped rules: {n}; the report lists what they need.",
+        "无。另有 {n} 条规则被跳过，所需输入见报告。",
     );
     phrase::plain(&Message::new(text, [("n", Value::Count(undecided))]), scene.lang)
 }

@@ -69,7 +69,7 @@ impl Run {
         let report = report(directory, self.name, &["--full"]);
         let mut sections = report.split("\n## ");
         let title = sections.next().unwrap().to_owned();
-        let about = ["Verdict\n", "Findings\n", "What could not be decided\n"];
+        let about = ["Verdict\n", "Findings\n", "Skipped rules\n"];
         let kept = sections.filter(|section| about.iter().any(|heading| section.starts_with(heading)));
         kept.fold(title, |page, section| page + "\n## " + section.trim_end_matches('\n') + "\n")
     }

@@ -128,8 +128,8 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
             )
         } else {
             Text::new(
-                "Launch-bound: in {class} the host issues {launches} launches per step one after the other, and the device waits {idle} of {step} ({share}) for them.",
-                "{class} 受下发限制：主机每步接连下发 {launches} 次，设备在步时 {step} 中仍有 {idle}（{share}）在等待下发。",
+                "In {class} the device waits {idle} of {step} ({share}) for the next launch: the host issues {launches} launches per step one after the other.",
+                "{class} 中设备每步 {step} 里有 {idle}（{share}）在等下一次下发：主机每步逐个下发 {launches} 次。",
             )
         },
         [

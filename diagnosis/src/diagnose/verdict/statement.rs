@@ -22,48 +22,48 @@ const ALONE: f64 = 0.05;
 
 /// Where the time is.
 const WHERE: Text = Text::new(
-    "{subject} ({class}{beside}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; {share} is {layer}, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 在{layer}层，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{beside}{of}): {lasts} {step}{around}; the device is busy for {busy} of it. {share} is {layer}, {bucket} alone {part}. {change}",
+    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，设备忙碌占 {busy}。{layer}层占 {share}，其中 {bucket} 占 {part}。{change}",
 );
 /// The same of time whose cause the capture does not show.
 const NOWHERE: Text = Text::new(
-    "{subject} ({class}{beside}{of}): {lasts} {step}{around}, and the device is busy for {busy} of it; for {share} nothing recorded says what it was, most of all {bucket} with {part}. {change}",
-    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，其中设备忙碌占 {busy}；{share} 没有任何记录能说明，最大的一项是 {bucket}，占 {part}。{change}",
+    "{subject} ({class}{beside}{of}): {lasts} {step}{around}; the device is busy for {busy} of it. For {share} the capture does not show the cause, {bucket} alone {part}. {change}",
+    "{subject}（{class}{beside}{of}）：{lasts} {step}{around}，设备忙碌占 {busy}。{share} 的时间采集未显示原因，其中 {bucket} 占 {part}。{change}",
 );
 /// What comes first lies where most of the time is.
-const SAME: Text = Text::new("First to change: {gain}.", "首先应改：{gain}。");
+const SAME: Text = Text::new("Fix first: {gain}.", "首先应改：{gain}。");
 /// The same where the findings of that layer explain little of its time.
 const PARTLY: Text = Text::new(
-    "The findings explain {explained} of that layer; first to change of what they name: {gain}.",
-    "各发现只解释了该层的 {explained}；其中首先应改：{gain}。",
+    "The findings explain {explained} of that layer. Fix first: {gain}.",
+    "各发现只解释了该层的 {explained}。首先应改：{gain}。",
 );
 /// It lies elsewhere, and nobody knows what most of the time was.
 const UNKNOWN: Text = Text::new(
-    "No rule names a cause there; first to change, in the {other} layer: {gain}.",
-    "该部分没有规则指出原因；首先应改的在{other}层：{gain}。",
+    "No cause was found there. Fix first, in the {other} layer: {gain}.",
+    "该部分未找到原因。首先应改的在{other}层：{gain}。",
 );
 /// It lies elsewhere, and most of the time has no finding.
 const ELSEWHERE: Text = Text::new(
-    "No finding in that layer gains 1 %; first to change, in the {other} layer: {gain}.",
+    "No finding in that layer saves 1 %. Fix first, in the {other} layer: {gain}.",
     "该层没有收益达到 1% 的发现；首先应改的在{other}层：{gain}。",
 );
 /// It lies elsewhere, and what was found where most of the time is gains less, or may gain nothing.
 const LESS: Text = Text::new(
-    "First to change, in the {other} layer: {gain}; what was found in the {layer} layer gains less or is less certain.",
+    "Fix first, in the {other} layer: {gain}. The findings in the {layer} layer save less or are less certain.",
     "首先应改的在{other}层：{gain}；{layer}层中的发现收益更小或更不确定。",
 );
 /// Nothing was found.
-const NOTHING: Text = Text::new("No rule that could decide names a cause.", "能够判定的规则都没有指出原因。");
+const NOTHING: Text = Text::new("No cause was found.", "未找到原因。");
 /// Nothing was found, and nobody knows how fast the operators could be.
 const UNJUDGED: Text = Text::new(
-    "No rule that could decide names a cause; how efficient the operators are was not judged.",
-    "能够判定的规则都没有指出原因；算子本身的效率未作判断。",
+    "No cause was found. How fast the operators could be was not judged.",
+    "未找到原因。算子还能多快未作判断。",
 );
 
 /// Nothing was found, and of the longest operator of known work its rate says how fast it could be.
 const RATED: Text = Text::new(
-    "No rule that could decide names a cause; {operator}, {part} of the time, reaches {rate} of its limit at {peak} peaks.",
-    "能够判定的规则都没有指出原因；{operator} 占时间的 {part}，按{peak}峰值达到其上限的 {rate}。",
+    "No cause was found. {operator} takes {part} of the time and reaches {rate} of its limit by {peak} peaks.",
+    "未找到原因。{operator} 占时间的 {part}，按{peak}峰值达到其上限的 {rate}。",
 );
 /// Share of a layer's time below which its findings do not explain it (decided form of the verdict).
 const EXPLAINED: f64 = 1.0 / 3.0;
