@@ -12,7 +12,7 @@ use crate::{
     Format, Head, Match, Place, ReadError, ReadOptions,
     sqlite::{
         self,
-        database::{Database, tell_loss},
+        database::{Database, tell_loss, tell_taken_out},
         page,
         scan::Item,
         source::TableInfo,
@@ -118,6 +118,9 @@ fn take(import: &mut Import<'_>, table: &Table, item: Item) -> u64 {
             import.stat("text_beyond_file", Severity::DataLoss, refused, Some(table.name));
             page.rows as u64
         }
-        Item::Loss(loss) => tell_loss(&loss, "nsys", table.name, &mut *import.sink),
+        Item::Loss(loss) => {
+            tell_taken_out(&loss, "nsys", table.name, table.becomes, &mut *import.sink);
+            tell_loss(&loss, "nsys", table.name, &mut *import.sink)
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::{layout::Layout, times::Times};
 use crate::{
     Match, Place, Progress, ReadError,
     sqlite::{
-        database::{Database, tell_loss},
+        database::{Database, tell_loss, tell_taken_out},
         scan::Item,
     },
 };
@@ -89,6 +89,9 @@ pub(super) fn read(
     Ok(())
 }
 
+/// Tables whose rows SQLite numbers as they are written, in the versions that give them no number of their own.
+const NUMBERED: [&str; 2] = ["TASK", "PYTORCH_API"];
+
 /// Takes what one range of rowids gave; the rows it stood for.
 fn take(state: &mut State<'_>, table: &Table, item: Item) -> u64 {
     match item {
@@ -103,6 +106,12 @@ fn take(state: &mut State<'_>, table: &Table, item: Item) -> u64 {
             state.import.stat("incomplete_row", Severity::DataLoss, incomplete, Some(table.name));
             page.rows as u64
         }
-        Item::Loss(loss) => tell_loss(&loss, "ascend", table.name, &mut *state.import.sink),
+        Item::Loss(loss) => {
+            let becomes = if table.own_rows { "device work" } else { table.becomes };
+            if NUMBERED.contains(&table.name) {
+                tell_taken_out(&loss, "ascend", table.name, becomes, &mut *state.import.sink);
+            }
+            tell_loss(&loss, "ascend", table.name, &mut *state.import.sink)
+        }
     }
 }

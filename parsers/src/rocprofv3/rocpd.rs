@@ -14,7 +14,7 @@ use crate::{
     lanes::Account,
     sqlite::{
         SIGNATURE,
-        database::{Database, tell_loss},
+        database::{Database, tell_loss, tell_taken_out},
         scan::Item,
     },
 };
@@ -106,7 +106,10 @@ fn take(state: &mut State<'_, '_>, table: &Table, item: Item) -> u64 {
             account.tell(&mut *state.import.sink, "rocprofv3", table.name, table.becomes);
             account.read
         }
-        Item::Loss(loss) => tell_loss(&loss, "rocprofv3", table.name, &mut *state.import.sink),
+        Item::Loss(loss) => {
+            tell_taken_out(&loss, "rocprofv3", table.name, table.becomes, &mut *state.import.sink);
+            tell_loss(&loss, "rocprofv3", table.name, &mut *state.import.sink)
+        }
     }
 }
 

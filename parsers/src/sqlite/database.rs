@@ -163,5 +163,16 @@ pub(crate) fn tell_loss(loss: &scan::Loss, format: &str, table: &str, sink: &mut
             sink.stat(&format!("{format}.unreadable_rows"), Severity::DataLoss, lost, Some(&example));
             lost
         }
+        // Whether a profiler numbers rows without a gap is known of few: those tell it with [`tell_taken_out`].
+        scan::Loss::TakenOut(rows) => *rows,
     }
+}
+
+/// Tells of rows that were taken out of a table whose writer numbers them one after the other, and that would have become
+/// `becomes`.
+pub(crate) fn tell_taken_out(loss: &scan::Loss, format: &str, table: &str, becomes: &str, sink: &mut dyn TraceSink) {
+    let scan::Loss::TakenOut(rows) = loss else { return };
+    sink.ledger(table, *rows, 0, 0, becomes);
+    let example = format!("table {table}: no row has their numbers, between the first and the last");
+    sink.stat(&format!("{format}.rows_taken_out"), Severity::DataLoss, *rows, Some(&example));
 }

@@ -38,6 +38,9 @@ const FRUITLESS: u32 = 4096;
 /// often that there is one further on, leads in circles.
 const LEAST_ROW: u64 = 5;
 
+/// Most rows per row that is there for which the absent numbers of a table tell that they were taken out. Own value.
+const MOST_TAKEN_OUT: u64 = 4;
+
 /// A table to be read.
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -47,6 +50,7 @@ pub(crate) struct Job {
     first: i64,
     last: i64,
     rows: u64,
+    numbered: bool,
 }
 
 /// What reading a range of rowids gave.
@@ -65,6 +69,8 @@ pub(crate) enum Loss {
     WrongTypes(u64, i64),
     /// Rowids from the first to the last that could not be read, and why.
     Rows(i64, i64, String),
+    /// Rows that were taken out of the table between its first and its last, by the numbers that no row has.
+    TakenOut(u64),
 }
 
 struct Sent {
@@ -107,6 +113,7 @@ impl Job {
             first,
             last,
             rows: if columns.iter().any(|c| matches!(c, Column::Text(..))) { TEXT_ROWS } else { ROWS },
+            numbered: table.numbered,
         })
     }
 
@@ -127,8 +134,32 @@ impl Job {
     }
 }
 
-/// Reads the jobs and hands over what they give: job by job, each from its first rowid to its last.
+/// Reads the jobs and hands over what they give: job by job, each from its first rowid to its last, and then what their tables
+/// lack.
 pub(crate) fn scan(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item)) {
+    let mut given: Vec<Option<u64>> = jobs.iter().map(|job| job.numbered.then_some(0)).collect();
+    read_all(path, jobs, |job, item| {
+        if let Some(given) = given.get_mut(job) {
+            // What damage hides is told as such.
+            *given = match &item {
+                Item::Page(page) => given.map(|given| given.saturating_add(page.rows as u64)),
+                Item::Loss(Loss::Rows(..)) => None,
+                Item::Loss(_) => *given,
+            };
+        }
+        each(job, item);
+    });
+    for (number, (job, given)) in jobs.iter().zip(given).enumerate() {
+        let Some(given) = given else { continue };
+        let absent = job.extent().saturating_sub(given);
+        // Numbers far apart are somebody's own.
+        if absent > 0 && absent <= given.saturating_mul(MOST_TAKEN_OUT) {
+            each(number, Item::Loss(Loss::TakenOut(absent)));
+        }
+    }
+}
+
+fn read_all(path: &Path, jobs: &[Job], mut each: impl FnMut(usize, Item)) {
     // Where every table is one page long, a second connection would find nothing to do.
     let connections = if jobs.iter().all(|job| job.range(1).is_none()) { 1 } else { CONNECTIONS };
     std::thread::scope(|scope| {

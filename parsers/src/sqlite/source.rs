@@ -33,6 +33,8 @@ pub(crate) struct TableInfo {
     pub end_unreadable: bool,
     /// Name by which the rowid can be reached, `None` when the table has none.
     pub rowid: Option<&'static str>,
+    /// Whether SQLite itself numbered the rows, one after the other: a number that is absent is a row that was taken out.
+    pub numbered: bool,
 }
 
 impl TableInfo {
@@ -137,7 +139,8 @@ fn probe(db: &mut LockedSqliteHandle<'_>, name: &str, file_bytes: u64) -> Result
     let columns = texts(db, &format!("PRAGMA table_info({table})"), 1, MAX_COLUMNS)?;
     let free = |alias: &&str| !columns.iter().any(|column| column.eq_ignore_ascii_case(alias));
     let rowid = ["rowid", "_rowid_", "oid"].into_iter().find(free);
-    let mut info = TableInfo { name: name.to_owned(), columns, rows: None, end_unreadable: false, rowid };
+    let mut info =
+        TableInfo { name: name.to_owned(), columns, rows: None, end_unreadable: false, rowid, numbered: false };
     let Some(rowid) = rowid else { return Ok(info) };
     if Cursor::open(db, &format!("SELECT {rowid} FROM {table} LIMIT 0"), &[]).is_err() {
         info.rowid = None;
@@ -153,7 +156,22 @@ fn probe(db: &mut LockedSqliteHandle<'_>, name: &str, file_bytes: u64) -> Result
         }
     };
     info.rows = first.zip(last);
+    info.numbered = !info.end_unreadable && is_numbered(db, name).unwrap_or(false);
     Ok(info)
+}
+
+/// Whether no column is the number of its row, or SQLite counts that on by itself.
+fn is_numbered(db: &mut LockedSqliteHandle<'_>, name: &str) -> Result<bool, String> {
+    let mut cursor = Cursor::open(db, &format!("PRAGMA table_info({})", quote(name)), &[])?;
+    let mut own = false;
+    while cursor.next()? {
+        let integer = matches!(cursor.cell(2, MAX_NAME), Cell::Bytes(kind) if kind.eq_ignore_ascii_case(b"INTEGER"));
+        own |= integer && matches!(cursor.cell(5, 0), Cell::Int(place) if place > 0);
+    }
+    drop(cursor);
+    let literal = name.replace('\'', "''");
+    let counted = format!("SELECT count(*) FROM sqlite_master WHERE name = '{literal}' AND sql LIKE '%AUTOINCREMENT%'");
+    Ok(!own || one(db, &counted)? == Some(1))
 }
 
 /// The last row that can be reached when the end of the table cannot, as in a file that was cut off. Assumes that what

@@ -88,6 +88,26 @@ fn tables_that_nobody_knows_are_in_the_ledger() {
     assert!(trace.ledger.iter().all(|row| row.category != "_nsysai_notes"));
 }
 
+/// A fifth of the calls was deleted from the export, and nothing told of it.
+#[test]
+fn rows_that_were_taken_out_of_a_table_are_counted_by_their_numbers() {
+    let taken = |where_: &str| {
+        let trace = Export::new(&format!(
+            "{RUNTIME}
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+             INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT i, i + 1, 0, {TID}, i, 1, 0, NULL FROM n;
+             DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE {where_};"
+        ))
+        .read();
+        (trace.stat("nsys.rows_taken_out"), ledger(&trace, "CUPTI_ACTIVITY_KIND_RUNTIME"))
+    };
+    assert_eq!(taken("false"), (0, (100, 100)));
+    assert_eq!(taken("rowid % 5 = 2"), (20, (80, 100)));
+    // A window that was cut out of the run, and rows that are too few for their numbers to tell.
+    assert_eq!(taken("rowid < 40 OR rowid > 60").0, 0);
+    assert_eq!(taken("rowid > 1 AND rowid < 100").0, 0);
+}
+
 #[test]
 fn pages_of_large_and_of_trimmed_tables_come_back_whole_and_in_order() {
     let trace = Export::new(&format!(
