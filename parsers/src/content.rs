@@ -22,6 +22,7 @@ struct Shared {
     exceeded: Cell<bool>,
     done: Cell<(u64, u64)>,
     damage: RefCell<Option<String>>,
+    given: Cell<(u64, Option<u8>)>,
 }
 
 /// What the reader's owner knows and allows.
@@ -43,6 +44,11 @@ impl Meter {
     pub fn report(&self, progress: Progress<'_>) {
         let (done, total) = self.0.done.get();
         progress(done, total);
+    }
+
+    /// How many bytes were given, and the last of them.
+    pub fn given(&self) -> (u64, Option<u8>) {
+        self.0.given.get()
     }
 
     /// What was wrong with the content, once reading has ended.
@@ -103,6 +109,8 @@ impl Read for Content {
         let (Some(to), Some(from)) = (buf.get_mut(..wanted), rest.get(..wanted)) else { return Ok(0) };
         to.copy_from_slice(from);
         self.at += wanted;
+        let (given, last) = self.shared.given.get();
+        self.shared.given.set((given + wanted as u64, from.last().copied().or(last)));
         self.shared.left.set(self.shared.left.get() - wanted);
         Ok(wanted)
     }

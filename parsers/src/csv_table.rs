@@ -26,6 +26,10 @@ mod quotes;
 /// What writers put into a cell that has no value.
 const NOTHING: [&[u8]; 3] = [b"", b"N/A", b"NA"];
 
+/// Formats whose writers end every line, the last one too: where a file of them ends otherwise, it was cut, be it between two
+/// digits of a number that still looks like one.
+const ENDED: [&str; 2] = ["rocprof", "rocprofv3"];
+
 /// A CSV file being read.
 pub(crate) struct Table {
     reader: csv::Reader<Box<dyn Read>>,
@@ -33,6 +37,8 @@ pub(crate) struct Table {
     titles: Vec<String>,
     selected: Vec<Option<usize>>,
     record: ByteRecord,
+    /// Cells of the row that was read last.
+    width: usize,
     meter: Meter,
     cut: Rc<Cell<u64>>,
     path: PathBuf,
@@ -70,7 +76,7 @@ impl Table {
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
         let (header, titles, selected, path) = (Vec::new(), Vec::new(), Vec::new(), path.to_owned());
-        let mut table = Self { reader, header, titles, selected, record, meter, cut, path };
+        let mut table = Self { reader, header, titles, selected, record, width: 0, meter, cut, path };
         while table.advance()? {
             let cells: Vec<String> = table.record.iter().map(|cell| text(cell).trim().to_ascii_lowercase()).collect();
             if is_header(&cells) {
@@ -122,12 +128,25 @@ impl Table {
         self.meter.damage()
     }
 
-    /// Tells the statistic `<format>.damaged_file` what was wrong with the file, once its rows have ended.
+    /// Tells the statistic `<format>.damaged_file` what was wrong with the file, once its rows have ended, and
+    /// `<format>.truncated` that it ends within a row.
     pub fn tell_damage(&self, sink: &mut dyn TraceSink, format: &str) {
-        let Some(damage) = self.damage() else { return };
         let name = self.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let example = format!("{name}: {damage}");
-        sink.stat(&format!("{format}.damaged_file"), Severity::DataLoss, 1, Some(&example));
+        if let Some(damage) = self.damage() {
+            let example = format!("{name}: {damage}");
+            sink.stat(&format!("{format}.damaged_file"), Severity::DataLoss, 1, Some(&example));
+        } else if let Some(bytes) = self.ends_within_row(ENDED.contains(&format)) {
+            let example = format!("{name}, byte {bytes}: its last line has no end");
+            sink.stat(&format!("{format}.truncated"), Severity::DataLoss, 1, Some(&example));
+        }
+    }
+
+    /// The length of a file whose last line has no end and fewer cells than the header; or no end, where `ended` says that its
+    /// writer ends every line.
+    fn ends_within_row(&self, ended: bool) -> Option<u64> {
+        let (bytes, last) = self.meter.given();
+        let open = last.is_some_and(|byte| !matches!(byte, b'\n' | b'\r' | 0));
+        Some(bytes).filter(|_| open && (ended || self.width < self.header.len()))
     }
 
     /// Lines that were longer than lines are and lost their end.
@@ -138,7 +157,12 @@ impl Table {
     fn advance(&mut self) -> Result<bool, ReadError> {
         self.meter.next_piece();
         match self.reader.read_byte_record(&mut self.record) {
-            Ok(more) => Ok(more),
+            Ok(more) => {
+                if more {
+                    self.width = self.record.len();
+                }
+                Ok(more)
+            }
             Err(error) => match error.into_kind() {
                 csv::ErrorKind::Io(_) if self.meter.exceeded() => Ok(false),
                 csv::ErrorKind::Io(source) => Err(ReadError::Io { path: self.path.clone(), source }),
@@ -301,6 +325,22 @@ mod tests {
         assert_eq!(rows[0], (Some(first), Some("32,3;1".to_owned()), None, Some(50)));
         assert_eq!(rows[1], (Some(first + 1), None, Some(8), Some(51)));
         assert_eq!(rows[2], (None, None, None, Some(52)));
+    }
+
+    /// A cut table was taken for a whole one, or for one with a single bad row.
+    #[test]
+    fn a_table_that_ends_within_a_row_is_told_as_cut() {
+        let told = |content: &[u8], format: &str| {
+            let (_file, opened) = table(content);
+            let mut table = opened.unwrap();
+            rows(&mut table);
+            let mut builder = model::TraceBuilder::new("t", "t");
+            table.tell_damage(&mut builder, format);
+            builder.finish().stat(&format!("{format}.truncated"))
+        };
+        assert_eq!(told(b"name,ns\na,1\nb", "x"), 1);
+        assert_eq!([b"name,ns\na,1\nb,2\n".as_slice(), b"name,ns\na,1\nb,2\r\n"].map(|text| told(text, "x")), [0, 0]);
+        assert_eq!((told(b"name,ns\na,1\nb,2", "x"), told(b"name,ns\na,1\nb,2", "rocprof")), (0, 1));
     }
 
     #[test]
