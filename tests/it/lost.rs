@@ -118,6 +118,8 @@ fn half_of_the_kernels_unreadable_heads_the_report_and_no_gap_is_blamed() {
         let (_, analysis, diagnosis) = diagnosed(&path);
         assert_eq!((analysis.loss.device.lost, analysis.loss.device.all), (lost as u64, all as u64));
         assert!(analysis.loss.forbids_shares() && diagnosis.verdict.place.is_none());
+        // What a kernel is of a step, and what stands beside it, is as unknown as the gaps.
+        assert_eq!(sweep::claims(&diagnosis), std::collections::BTreeSet::new());
         let said = headline(&diagnosis);
         let counted = |n: usize| report::units::count(n as u64);
         let expected = format!("Incomplete: {} of {} kernels could not be read", counted(lost), counted(all));
@@ -131,6 +133,20 @@ fn half_of_the_kernels_unreadable_heads_the_report_and_no_gap_is_blamed() {
             assert!(err.contains("kernels could not be read"), "{err}");
         }
     }
+}
+
+/// A call without a duration is kept as a moment, for its link, and was counted as whole.
+#[test]
+fn calls_without_a_duration_are_lost_calls() {
+    let (half, _, lost) =
+        Rows::of("launch-bound-eager.json.gz").damaged(&["cuda_runtime", "cuda_driver"], (20, 0), without_duration);
+    let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
+    half.write(file.path());
+    let (_, analysis, diagnosis) = diagnosed(file.path());
+    let said = headline(&diagnosis);
+    assert_eq!(analysis.loss.host.lost, lost as u64, "{said}");
+    assert!(said.starts_with("Incomplete: ") && said.contains("calls and operators of the host"), "{said}");
+    assert!(!analysis.loss.forbids_shares(), "the device is whole: {said}");
 }
 
 /// Kernels whose rows were taken out of the file leave the ends of the arrows that led to them.

@@ -17,6 +17,9 @@ pub struct Integrity {
     /// Of those, operations that ran on their queue before the first one whose launch is known: they were launched before
     /// the recording began, and nothing was lost.
     pub before_recording: u64,
+    /// Of those, operations between others of their queue whose launch is known.
+    #[serde(skip)]
+    pub lost_links: u64,
     /// Calls that issued device work of which no record exists, of processes that drive one device.
     pub unrecorded: u64,
     /// Operations of the steps that count.

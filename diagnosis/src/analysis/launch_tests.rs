@@ -115,3 +115,18 @@ fn a_launching_thread_that_waits_for_its_queue_waits_for_the_thread_that_fills_i
     let other = run("put", "take");
     assert_eq!(other.get("rt.host.forward"), None, "{other:?}");
 }
+
+/// A queue that hardly any call feeds is fed by something that is not recorded, as by the device itself or another process.
+#[test]
+fn links_are_lost_between_others_and_not_where_there_are_hardly_any() {
+    let lost = |linked: fn(i64) -> bool| {
+        let mut s = Script::default();
+        for i in 0..20 {
+            let at = 1_000 * i;
+            let id = linked(i).then(|| s.issue("cudaLaunchKernel", (at, at + 100)));
+            s.kernel(7, GEMM, (at + 150, at + 500), id, None);
+        }
+        s.analyze().1.integrity.lost_links
+    };
+    assert_eq!([lost(|i| i % 2 == 0), lost(|i| i > 4), lost(|i| i % 10 == 0), lost(|_| false)], [10, 0, 0, 0]);
+}

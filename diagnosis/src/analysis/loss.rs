@@ -101,7 +101,7 @@ pub struct Loss {
     pub unknown: Part,
     /// Launches, and those whose work has no record.
     pub unrecorded: Part,
-    /// Device operations, and those whose launch was recorded and lost.
+    /// Device operations whose call of the host has no record, where those of the others have one.
     pub links: Part,
     /// Rows that stand twice in the source and were counted once.
     pub doubled: u64,
@@ -144,15 +144,13 @@ impl Loss {
         };
         let damaged = damage().max().unwrap_or(0);
         let files = trace.stats.iter().filter(|stat| stat.name.ends_with(FILE)).map(|stat| stat.count).sum();
-        let links = integrity.unlinked.saturating_sub(integrity.before_recording);
-        let linked = integrity.unlinked < integrity.device_ops;
         Self {
             device: Part::of(lost.max(linked_to).saturating_add(missing), kept),
             only_kernels,
             host: of_host(trace, &host, most),
             unknown: Part::of(damaged.saturating_sub(told), trace.slice_count() as u64),
-            unrecorded: Part::of(if linked { integrity.unrecorded } else { 0 }, integrity.device_ops),
-            links: Part { lost: if linked { links } else { 0 }, all: integrity.device_ops },
+            unrecorded: Part::of(few_are_none(integrity.unrecorded), integrity.device_ops),
+            links: Part { lost: few_are_none(integrity.lost_links), all: integrity.device_ops },
             doubled: trace.stat(ImportStat::DOUBLED_ROWS),
             files,
             named_files: trace.stat("import.unreadable_file"),
@@ -170,23 +168,18 @@ impl Loss {
     /// Whether so much of what ran on the devices is lost that no share of busy or idle time is known, and nothing that rests on
     /// one may be said.
     pub fn forbids_shares(&self) -> bool {
-        self.is_cut() || self.matters(self.device) || self.matters(self.unknown) || self.is_silent()
+        self.is_cut() || [self.device, self.unknown, self.unrecorded].iter().any(|part| self.matters(*part))
     }
 
     /// Whether so much of what ran anywhere is lost that nothing is known of why a device waited.
     pub fn forbids_causes(&self) -> bool {
-        self.forbids_shares() || self.matters(self.host)
+        self.forbids_shares() || self.matters(self.host) || self.matters(self.links)
     }
 
     /// Whether anything that was recorded is lost, however little.
     pub fn is_any(&self) -> bool {
-        let parts = [self.device, self.host, self.unknown];
-        parts.iter().any(|part| part.lost > 0) || self.files > 0 || self.cut.is_some() || self.is_silent()
-    }
-
-    /// Whether the host launched more than [`Integrity::LOST`] that has no record.
-    pub fn is_silent(&self) -> bool {
-        self.unrecorded.lost >= FEWEST && self.unrecorded.share() > Integrity::LOST
+        let parts = [self.device, self.host, self.unknown, self.unrecorded, self.links];
+        parts.iter().any(|part| part.lost > 0) || self.files > 0 || self.cut.is_some()
     }
 
     /// A source that ends early, and holds a device's rows or would.
@@ -277,8 +270,13 @@ fn absent(trace: &Trace, places: &[Place]) -> Option<Ranks> {
     Some(Ranks { captured, all, at_least: world.is_none(), absent })
 }
 
-/// Launches without work that tell of a loss; fewer may be calls that had nothing to do. Own value.
-const FEWEST: u64 = 10;
+/// Fewer launches without work may be calls that had nothing to do, and fewer pieces of work without a launch another's.
+fn few_are_none(count: u64) -> u64 {
+    if count < FEWEST { 0 } else { count }
+}
+
+/// Launches without work, or work without launches, that tell of a loss. Own value.
+const FEWEST: u64 = 3;
 /// Absent ranks that are kept by number.
 const NAMED: usize = 64;
 
@@ -359,6 +357,24 @@ mod tests {
         script.builder.stat("kineto.unknown_category", Severity::Notice, 7, None);
         let loss = loss(script);
         assert!(!loss.is_any(), "{loss:?}");
+    }
+
+    /// Half of the calls, or of the work of calls, was taken out, and nothing told of it but a remark at the end.
+    #[test]
+    fn work_without_its_launch_and_launches_without_work_are_lost() {
+        let of = |integrity: Integrity| {
+            let trace = run(1).builder.finish();
+            Loss::of(&trace, &places(&trace), &integrity)
+        };
+        let seen = Integrity { device_ops: 1_000, ..Integrity::default() };
+        let unlinked = |lost_links| of(Integrity { lost_links, ..seen.clone() });
+        assert_eq!(unlinked(5).links, Part { lost: 5, all: 1_000 });
+        assert!(unlinked(5).is_any() && !unlinked(5).forbids_causes());
+        assert!(unlinked(500).forbids_causes() && !unlinked(500).forbids_shares());
+        assert!(!unlinked(2).is_any());
+        let unrecorded = |unrecorded| of(Integrity { unrecorded, ..seen.clone() });
+        assert!(unrecorded(12).forbids_shares() && unrecorded(3).is_any() && !unrecorded(3).forbids_causes());
+        assert!(!unrecorded(2).is_any());
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl Integrity {
         self.lag = self.lag.max(timeline.lag);
         self.unlinked += timeline.unlinked;
         self.before_recording += timeline.before_recording;
+        self.lost_links += timeline.lost_links;
         self.gaps += timeline.gaps.0;
         self.zero_gaps += timeline.gaps.1;
         self.overlapping += timeline.overlapping;

@@ -112,6 +112,8 @@ pub struct Timeline {
     /// Of those, operations before the first one of their queue that has a launch call: queues run in order, so they were
     /// launched before the recording began.
     pub before_recording: u64,
+    /// Operations without launch call between others of their queue that have theirs.
+    pub lost_links: u64,
     /// Calls that issued device work, of which no record exists although earlier and later calls have theirs. A call inside
     /// another one is part of it.
     pub unrecorded: u64,
@@ -369,16 +371,15 @@ fn touches_pinned(trace: &Trace, op: &DeviceOp) -> bool {
 /// Ties operations and calls: fan-out of each call, the first operation of each, and what a graph launch caused. Calls in
 /// `waiting` had a wait of the device as their work.
 fn link(timeline: &mut Timeline, waiting: &FxHashSet<SliceId>) {
-    let mut unlinked = vec![0u64; timeline.queues.len()];
-    let mut linked = vec![false; timeline.queues.len()];
+    let mut queues = vec![Links::default(); timeline.queues.len()];
     let mut lags = Vec::new();
     for op in &mut timeline.ops {
         let Some(call) = op.call.and_then(|c| timeline.calls.get_mut(c as usize)) else {
             timeline.unlinked += 1;
-            unlinked[op.queue as usize] += u64::from(!linked[op.queue as usize]);
+            queues[op.queue as usize].unlinked();
             continue;
         };
-        linked[op.queue as usize] = true;
+        queues[op.queue as usize].linked += 1;
         op.first_of_call = call.ops == 0;
         call.ops += 1;
         op.in_graph |= call.kind == HostCall::GraphLaunch;
@@ -413,8 +414,28 @@ fn link(timeline: &mut Timeline, waiting: &FxHashSet<SliceId>) {
     let graphs = || issuing().filter(|((call, own), family)| call.kind == HostCall::GraphLaunch && own == *family);
     let (lost, all) = (graphs().filter(|(_, f)| lost(f)).map(|((call, _), _)| call.start).collect(), graphs().count());
     (timeline.unrecorded_graphs, timeline.graph_launches) = (lost, all as u64);
-    timeline.before_recording = unlinked.iter().zip(&linked).filter(|(_, linked)| **linked).map(|(n, _)| n).sum();
+    timeline.before_recording = queues.iter().filter(|queue| queue.linked > 0).map(|queue| queue.before).sum();
+    timeline.lost_links =
+        queues.iter().filter(|queue| queue.lost <= MOST_LOST * queue.linked).map(|queue| queue.lost).sum();
 }
+
+/// Operations of a queue with a launch call, and without one: before the first that has one, and after it.
+#[derive(Clone, Copy, Default)]
+struct Links {
+    linked: u64,
+    before: u64,
+    lost: u64,
+}
+
+impl Links {
+    fn unlinked(&mut self) {
+        *if self.linked == 0 { &mut self.before } else { &mut self.lost } += 1;
+    }
+}
+
+/// Most operations of a queue without a launch call per operation that has one, for calls to be lost: a queue with fewer links is
+/// fed by something that the profiler does not record. Own value.
+const MOST_LOST: u64 = 3;
 
 /// Share of the linked operations that must start before their launch call for the clocks to disagree: own value. Single
 /// ones are wrong links.

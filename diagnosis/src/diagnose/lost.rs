@@ -29,6 +29,10 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
     };
     const UNREAD: Text = Text::new("{lost} of {all} {what} could not be read", "{all} 个{what}中有 {lost} 个无法读取");
     const SILENT: Text = Text::new("{lost} of {all} {what} have no record", "{all} 个{what}中有 {lost} 个没有执行记录");
+    const UNLAUNCHED: Text = Text::new(
+        "the calls that launched {lost} of {all} {what} have no record",
+        "{all} 个{what}中有 {lost} 个的下发调用没有记录",
+    );
     let device = match loss.only_kernels && loss.device.lost > 0 {
         true => Text::new("kernels", "内核"),
         false => Text::new("device operations", "设备操作"),
@@ -59,8 +63,11 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
     if counts(loss.unknown) {
         out.push(part(UNREAD, loss.unknown, Text::new("records", "记录")));
     }
-    if loss.is_silent() {
+    if counts(loss.unrecorded) {
         out.push(part(SILENT, loss.unrecorded, Text::new("launched operations", "已下发的操作")));
+    }
+    if counts(loss.links) && !counts(loss.host) {
+        out.push(part(UNLAUNCHED, loss.links, Text::new("device operations", "设备操作")));
     }
     if files {
         let text = Text::new("files of the capture could not be read: {n}", "采集中无法读取的文件：{n} 个");
@@ -125,14 +132,14 @@ pub(super) fn head(analysis: &Analysis, headline: Message) -> Message {
     Message::new(text, [("lost", lost.within()), ("headline", headline.within())])
 }
 
-/// Takes the findings away that rest on what is lost: idle time may be work without a record, and the cause of a wait a call
-/// without one.
+/// Takes the findings away that rest on what is lost: idle time may be work without a record, the cause of a wait a call without
+/// one, and what is a kernel's share of a step, or stands beside it, nobody knows where other kernels are missing.
 pub(super) fn withhold(findings: &mut Vec<Finding>, analysis: &Analysis) -> Vec<Abstention> {
     let loss = &analysis.loss;
     let rests = |finding: &Finding| match finding.layer {
         Layer::Runtime => loss.forbids_causes(),
-        Layer::Communication => loss.forbids_shares(),
-        Layer::Operator | Layer::Measurement => false,
+        Layer::Communication | Layer::Operator => loss.forbids_shares(),
+        Layer::Measurement => false,
     };
     let gains = |finding: &Finding| finding.severity > Severity::Info || finding.estimate.max_gain_share() > 0.0;
     let Some(lost) = sentence(analysis) else { return Vec::new() };
@@ -141,8 +148,8 @@ pub(super) fn withhold(findings: &mut Vec<Finding>, analysis: &Analysis) -> Vec<
         let keep = !(rests(finding) && gains(finding));
         if !keep && withheld.iter().all(|known| known.rule != finding.rule) {
             let text = Text::new(
-                "withheld, because {lost}: what looks idle may be work without a record",
-                "未予采用：{lost}，看似空闲的时间可能是没有记录的工作",
+                "withheld, because {lost}: the times and shares that it rests on are not known",
+                "未予采用：{lost}，它所依据的时间与占比无从得知",
             );
             let why = Some(Message::new(text, [("lost", lost.clone().within())]));
             withheld.push(Abstention { rule: finding.rule, needs: Vec::new(), why });

@@ -140,7 +140,8 @@ impl<'a> BatchBuilder<'a> {
             }
         }
         let tally = self.batch.ledger.entry(cat).or_default();
-        tally.kept += 1;
+        // Without a duration a call is a moment: its link is kept, and its time is lost.
+        tally.kept += u64::from(dur.is_some());
         tally.time = tally.time.saturating_add(dur.unwrap_or(0));
         let dur = dur.unwrap_or(0);
         if category == Category::CaptureSpan {

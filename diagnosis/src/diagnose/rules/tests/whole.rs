@@ -254,6 +254,7 @@ fn work_launched_before_the_recording_is_no_damage() {
     let (before, hole) = (capture(false), capture(true));
     assert_eq!((before.1.integrity.unlinked, before.1.integrity.before_recording), (10, 10));
     assert_eq!((hole.1.integrity.unlinked, hole.1.integrity.before_recording), (11, 10));
+    assert_eq!((before.1.integrity.lost_links, hole.1.integrity.lost_links), (0, 1));
     assert!(diagnosis(&before).findings.iter().all(|f| f.rule != "CP-05"));
     assert!(diagnosis(&hole).findings.iter().any(|f| f.rule == "CP-05"));
 }
