@@ -66,6 +66,16 @@ impl Job {
         self.parts.extend(other.parts);
     }
 
+    /// Whether both were recorded at the same time, as far as clocks say.
+    fn runs_with(&self, other: &Self) -> bool {
+        let span = |job: &Self| {
+            let ends = job.parts.iter().flat_map(|part| &part.lanes);
+            let last = ends.filter_map(|lane| lane.len().checked_sub(1).map(|row| lane.end(row))).max()?;
+            Some((job.start?, job.start?.saturating_add(last)))
+        };
+        span(self).zip(span(other)).is_some_and(|((a, to_a), (b, to_b))| a < to_b && b < to_a)
+    }
+
     /// Whether both name a communicator, and neither has a rank of the other's.
     fn is_linked(&self, other: &Self) -> bool {
         let apart = self.start.zip(other.start).map_or(0, |(a, b)| a.saturating_sub(b).saturating_abs());
@@ -105,7 +115,15 @@ fn claimed(jobs: &[Job], at: usize, job: &Job) -> Option<String> {
             && other.kind.as_ref().is_some_and(|others| others.is_of(kind))
             && apart(other) <= TOGETHER
     };
-    let mut others = jobs.iter().enumerate().filter(|(index, other)| is_part && *index != at && larger(other));
+    // Two files of a rank and of the same time are not two runs, though neither has other ranks with it.
+    let same_time = |index: usize, other: &Job| {
+        let kinds = other.kind.as_ref().is_some_and(|others| others.is_of(kind));
+        index < at && kinds && other.ranks.len() == job.ranks.len() && other.runs_with(job)
+    };
+    let mut others = jobs
+        .iter()
+        .enumerate()
+        .filter(|(index, other)| is_part && *index != at && (larger(other) || same_time(*index, other)));
     others.find_map(|(_, other)| {
         let rank = job.ranks.iter().find(|rank| other.ranks.contains(rank))?;
         let source = |job: &Job| {
@@ -201,6 +219,10 @@ mod tests {
         let other = Trace { source: "again.json".to_owned(), ..rank(0, 2, Some(5)) };
         let [sentence] = told(vec![rank(0, 2, Some(4)), rank(1, 2, Some(4)), other]).try_into().unwrap();
         assert!(sentence.starts_with("'rank0.json' and 'again.json' both claim rank 0"), "{sentence}");
+        let again = |unix| Trace { source: "again.json".to_owned(), ..rank(0, 2, Some(unix)) };
+        let [sentence] = told(vec![rank(0, 2, Some(4)), again(5)]).try_into().unwrap();
+        assert!(sentence.starts_with("'rank0.json' and 'again.json' both claim rank 0"), "{sentence}");
+        assert_eq!(told(vec![rank(0, 2, Some(4)), again(4_000)]), Vec::<String>::new(), "one after the other");
         let runs = || vec![rank(0, 2, Some(0)), rank(0, 2, Some(9)), rank(1, 2, Some(1)), rank(1, 2, Some(10))];
         assert_eq!(told(runs()), Vec::<String>::new(), "two whole runs");
         assert_eq!(told(vec![rank(0, 2, None), rank(0, 2, None)]), Vec::<String>::new(), "two runs of one rank");

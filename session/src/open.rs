@@ -297,6 +297,23 @@ mod tests {
         assert!(told.len() == 1 && told[0].contains("b.json"), "{told:?}");
     }
 
+    /// A pipe or a device among the files was left out without a word. Nothing waits for what a pipe would give.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_and_a_device_among_the_files_are_told_and_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("a.json"), kineto("k")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path("b.json")).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", path("c.json")).unwrap();
+        std::os::unix::fs::symlink(".", path("again")).unwrap();
+        let (traces, mut told) = told(directory.path());
+        told.sort();
+        assert_eq!((traces.len(), traces[0].stat("import.unreadable_file")), (1, 2));
+        let [pipe, device] = told.try_into().unwrap();
+        assert!(pipe.contains("b.json': it is no regular file") && device.contains("c.json"), "{pipe}\n{device}");
+    }
+
     /// Capture files in a directory were passed over without a word. One that was made from the directory adds nothing to it.
     #[test]
     fn capture_files_in_a_directory_are_read() {

@@ -122,8 +122,11 @@ impl Importer<'_> {
                 continue;
             }
             match path.metadata() {
-                Ok(of) if of.is_file() && !is_of_a_database(&path) => found.files.push(path),
-                Ok(_) => {}
+                Ok(of) if of.is_file() => found.files.extend((!is_of_a_database(&path)).then_some(path)),
+                // A link to a directory is no way round in a circle.
+                Ok(of) if of.is_dir() => {}
+                // A pipe or a device is refused before it is opened.
+                Ok(_) => found.failed.extend(input::open(&path).err().map(|e| refused(&path, e))),
                 Err(e) => found.failed.push(refused(&path, e)),
             }
         }
