@@ -102,6 +102,17 @@ impl Source {
     }
 }
 
+/// Whether the content of `path` is compressed.
+///
+/// # Errors
+/// As [`Source::open`].
+pub fn is_packed(path: &Path) -> Result<bool, ReadError> {
+    let mut head = [0; ZSTD.len()];
+    let read = input::open(path).and_then(|file| file.take(head.len() as u64).read(&mut head));
+    read.map_err(|source| ReadError::Io { path: path.into(), source })?;
+    Ok(head.starts_with(&GZIP) || head == ZSTD)
+}
+
 /// The first `len` bytes of the content of `path`, inflated; fewer when the content is shorter or damaged.
 ///
 /// # Errors

@@ -21,6 +21,7 @@ pub fn detect(path: &Path, options: &ReadOptions<'_>) -> Result<&'static Format,
     if let Some(captures) = exported::captures(&bytes) {
         return Err(ReadError::Exported { path: path.into(), captures });
     }
+    refuse_packed(path, &bytes)?;
     let head = Head { path, bytes: &bytes, patterns: options.patterns };
     REGISTRY
         .iter()
@@ -51,11 +52,31 @@ pub fn lead(path: &Path, options: &ReadOptions<'_>) -> Option<PathBuf> {
 /// [`ReadError`] when there is no such format or nothing useful could be read.
 pub fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<&'static Format, ReadError> {
     let chosen = match options.format {
-        Some(id) => format(id).ok_or_else(|| unknown(path))?,
+        Some(id) => {
+            let chosen = format(id).ok_or_else(|| unknown(path))?;
+            if path.is_file() {
+                refuse_packed(path, &container::head(path, sqlite::SIGNATURE.len())?)?;
+            }
+            chosen
+        }
         None => detect(path, options)?,
     };
     (chosen.read)(path, sink, options)?;
     Ok(chosen)
+}
+
+/// SQLite reads files as they lie on the disk: the error of a database that was compressed, whose content begins so.
+fn refuse_packed(path: &Path, content: &[u8]) -> Result<(), ReadError> {
+    if !content.starts_with(sqlite::SIGNATURE) || !container::is_packed(path)? {
+        return Ok(());
+    }
+    let file = path.display();
+    Err(ReadError::NotRead {
+        path: path.into(),
+        what: "a compressed SQLite database".to_owned(),
+        why: "a database is read where it lies, page by page".to_owned(),
+        next: format!("unpack it ('gzip -dk {file}', 'zstd -d {file}') and give what comes out"),
+    })
 }
 
 fn unknown(path: &Path) -> ReadError {
@@ -87,6 +108,18 @@ mod tests {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(json).unwrap();
         assert_eq!(detect(file(&gz.finish().unwrap()).path(), &ReadOptions::default()).unwrap().id, "kineto");
+    }
+
+    /// "Not a database; export it again" was said of a whole export that somebody had compressed.
+    #[test]
+    fn a_compressed_database_says_how_to_unpack_it() {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(b"SQLite format 3\0 CUPTI_ACTIVITY_KIND_KERNEL StringIds").unwrap();
+        let packed = file(&gz.finish().unwrap());
+        for options in [ReadOptions::default(), as_format("nsys")] {
+            let error = read(packed.path(), &mut TraceBuilder::new("t", "t"), &options).map(|f| f.id).unwrap_err();
+            assert!(matches!(error, ReadError::NotRead { .. }) && error.to_string().contains("gzip -dk"), "{error}");
+        }
     }
 
     #[test]

@@ -126,16 +126,29 @@ impl Reader<'_, '_> {
                 continue;
             }
             copies = MAX_COPIES;
+            if self.merger.documents() == 0 && !self.found_events {
+                self.without_events(begin);
+            }
+            let next = self.rest.offset();
             self.earlier = self.earlier.take().or(Some(std::mem::take(&mut self.facts)));
             self.open_object = false;
             self.merger.next_document();
             self.document()?;
+            if self.earlier.is_some() {
+                self.without_events(next);
+            }
         }
         // A document without events says nothing of those before it.
         if let Some(earlier) = self.earlier.take() {
             self.facts = earlier;
         }
         Ok(())
+    }
+
+    /// Notes that the document from this byte to here holds no events of a run: somebody else's.
+    fn without_events(&mut self, from: u64) {
+        let what = format!("{} bytes from byte {from} on", self.rest.offset().saturating_sub(from));
+        self.merger.odd("kineto.document_without_events", Severity::Notice, &what);
     }
 
     /// Passes by so many bytes.

@@ -134,6 +134,13 @@ fn documents_that_follow_each_other_are_all_read_and_anything_else_is_counted() 
     // The same document twice is one.
     let t = super::read(&format!("{0}\n{0}", document(0, 10)));
     assert_eq!((t.slice_count(), t.stat("kineto.document_again")), (2, 1), "{:?}", t.stats);
+    // Somebody else's document, before or after.
+    for text in [format!("{}{{\"a\": [1, 2]}}", document(0, 10)), format!("{{\"a\": [1, 2]}}\n{}", document(0, 10))] {
+        let t = super::read(&text);
+        let [stat] = t.stats.as_slice() else { panic!("{:?}", t.stats) };
+        let told = (stat.name.as_str(), stat.example.as_deref().map(|e| e.contains(" bytes from byte ")));
+        assert_eq!((t.slice_count(), told), (2, ("kineto.document_without_events", Some(true))));
+    }
     let t = super::read(&format!("{}\nand more", document(0, 10)));
     let [stat] = t.stats.as_slice() else { panic!("{:?}", t.stats) };
     assert_eq!(
