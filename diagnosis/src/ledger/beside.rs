@@ -9,24 +9,36 @@ use crate::analysis::{Rank, nest::Nests};
 const SAMPLED: usize = 64;
 /// Part of them that the other line must hold, in percent.
 const HOLDS: usize = 80;
+/// Lines that are looked through; own value. Each line of calls is looked up in all of them, and programs start threads by the
+/// hundred thousand.
+const MOST: usize = 256;
 
 /// Whether records of a category say what the program does.
 fn of_program(category: Category) -> bool {
     matches!(category, Category::FrameworkOp | Category::UserRange | Category::PythonFrame)
 }
 
-/// The line that tells what a line of nothing but calls does; `None` where it tells that itself, or no line holds its calls.
-pub fn of(trace: &Trace, rank: &Rank, nests: &mut Nests<'_>, track: TrackId) -> Option<TrackId> {
+/// The lines of a rank that may tell what another one does. Where there are more than [`MOST`], nothing is looked up in them.
+pub fn telling(trace: &Trace, rank: &Rank) -> Vec<TrackId> {
+    let tells = |track: &TrackId| {
+        trace.lanes.get(track.0 as usize).is_some_and(|lane| lane.category.iter().any(|c| of_program(*c)))
+    };
+    let found: Vec<TrackId> = rank.timeline.threads.iter().copied().filter(tells).take(MOST + 1).collect();
+    if found.len() > MOST { Vec::new() } else { found }
+}
+
+/// Which of the lines of [`telling`] tells what a line of nothing but calls does; `None` where it tells that itself, or no line
+/// holds its calls.
+pub fn of(telling: &[TrackId], nests: &mut Nests<'_>, track: TrackId) -> Option<TrackId> {
+    if telling.is_empty() {
+        return None;
+    }
     let lane = nests.lane(track)?;
     if lane.category.iter().any(|category| *category != Category::HostApi) {
         return None;
     }
     let every = lane.len().div_ceil(SAMPLED).max(1);
     let calls: Vec<Ns> = (0..lane.len()).step_by(every).map(|row| lane.start[row].midpoint(lane.end(row))).collect();
-    let tells = |track: &TrackId| {
-        trace.lanes.get(track.0 as usize).is_some_and(|lane| lane.category.iter().any(|c| of_program(*c)))
-    };
-    let others: Vec<TrackId> = rank.timeline.threads.iter().copied().filter(|other| *other != track).collect();
     let score = |other: TrackId| {
         let lane = nests.lane(other)?;
         let innermost = |t: &Ns| {
@@ -38,7 +50,7 @@ pub fn of(trace: &Trace, rank: &Rank, nests: &mut Nests<'_>, track: TrackId) -> 
         let mean = whole.checked_div(held.len() as Ns)?;
         (held.len() * 100 >= calls.len() * HOLDS).then_some((mean, other))
     };
-    others.into_iter().filter(tells).filter_map(score).min().map(|(_, other)| other)
+    telling.iter().copied().filter(|other| *other != track).filter_map(score).min().map(|(_, other)| other)
 }
 
 #[cfg(test)]
@@ -62,7 +74,7 @@ mod tests {
         let (trace, analysis) = script.analyze();
         let rank = &analysis.ranks[0];
         let track = rank.timeline.calls[0].track;
-        let found = of(&trace, rank, &mut Nests::new(&trace), track);
+        let found = of(&telling(&trace, rank), &mut Nests::new(&trace), track);
         let name = found.map(|track| trace.strings.get(trace.lanes[track.0 as usize].name[0]).to_owned());
         assert_eq!(name.as_deref(), Some("Execute"));
     }
@@ -77,6 +89,22 @@ mod tests {
         }
         let (trace, analysis) = script.analyze();
         let rank = &analysis.ranks[0];
-        assert_eq!(of(&trace, rank, &mut Nests::new(&trace), rank.timeline.calls[0].track), None);
+        let found = of(&telling(&trace, rank), &mut Nests::new(&trace), rank.timeline.calls[0].track);
+        assert_eq!(found, None);
+    }
+
+    /// Every line of calls looked through every other line: 160 000 threads took minutes.
+    #[test]
+    fn more_lines_than_programs_have_halves_are_not_looked_through() {
+        let lines = |n: usize| {
+            let mut script = Script::default();
+            script.launch((20, 25), "gemm_nt", (27, 40));
+            for line in 0..n {
+                script.host_on(100 + line as i64, Category::FrameworkOp, "Execute", (10, 60));
+            }
+            let (trace, analysis) = script.analyze();
+            telling(&trace, &analysis.ranks[0]).len()
+        };
+        assert_eq!([lines(3), lines(MOST), lines(MOST + 1)], [3, MOST, 0]);
     }
 }

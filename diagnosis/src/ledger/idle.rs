@@ -102,7 +102,7 @@ pub fn of<'a>(trace: &'a Trace, rank: &Rank, steps: &[&Step]) -> Idle<'a> {
         rows: FxHashMap::default(),
         under: FxHashMap::default(),
         main: main_thread(trace, rank),
-        trace,
+        telling: super::beside::telling(trace, rank),
         beside: FxHashMap::default(),
     };
     let before = launches_before(rank);
@@ -181,7 +181,8 @@ struct Ledger<'a, 'r> {
     /// Names of the kernels launched under each key.
     under: FxHashMap<Key, FxHashSet<StringId>>,
     main: Option<TrackId>,
-    trace: &'a Trace,
+    /// Lines that may be the other half of one.
+    telling: Vec<TrackId>,
     /// The other line of threads that were looked up.
     beside: FxHashMap<TrackId, Option<TrackId>>,
 }
@@ -249,7 +250,7 @@ impl Ledger<'_, '_> {
         if let Some(known) = self.beside.get(&track) {
             return *known;
         }
-        let found = super::beside::of(self.trace, self.rank, &mut self.nests, track);
+        let found = super::beside::of(&self.telling, &mut self.nests, track);
         self.beside.insert(track, found);
         found
     }
