@@ -17,6 +17,8 @@ mod simulated_cuda;
 mod aligned;
 mod architecture;
 mod ascend;
+#[cfg(unix)]
+mod book;
 mod cli;
 mod corpus_coverage;
 mod corpus_files;
