@@ -117,6 +117,14 @@ fn present(edition: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_readme_is_short() {
+    for name in ["README.md", "README.zh-CN.md"] {
+        let lines = fs::read_to_string(root().join(name)).unwrap().lines().count();
+        assert!(lines <= 120, "{name} has {lines} lines");
+    }
+}
+
+#[test]
 fn every_page_is_in_its_table_of_contents() {
     for edition in EDITIONS {
         assert_eq!(named(edition), present(edition), "{edition}");

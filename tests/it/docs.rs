@@ -5,13 +5,6 @@ use std::{fmt::Write as _, fs, path::Path};
 use clap::CommandFactory as _;
 use stratoscope::cli::Cli;
 
-/// Lines of the README: what a newcomer reads before the first command.
-const README: usize = 150;
-/// Lines of a finding that the README shows.
-const EXAMPLE: usize = 25;
-const BEGIN: &str = "<!-- example: written by a test from what the program prints -->\n";
-const END: &str = "<!-- end of example -->";
-
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -34,47 +27,9 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_example_of_the_readme_is_what_the_program_prints() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let (before, rest) = readme.split_once(BEGIN).expect("the beginning of the example");
-    let (_, after) = rest.split_once(END).expect("its end");
-    let report = printed(&["diagnose", "--lang", "en", "sample-traces/launch-bound-eager.json.gz"]);
-    // The answer, and the first finding with its evidence.
-    let section = |from: &str, to: &str| -> Vec<&str> {
-        let lines = report.lines().skip_while(|line| !line.starts_with(from));
-        let (head, rest): (Vec<&str>, Vec<&str>) =
-            lines.enumerate().fold((Vec::new(), Vec::new()), |mut all, (n, line)| {
-                let part = if n == 0 { &mut all.0 } else { &mut all.1 };
-                part.push(line);
-                all
-            });
-        head.into_iter().chain(rest.into_iter().take_while(|line| !line.starts_with(to))).collect()
-    };
-    let verdict = section("**Decode", "## ");
-    let first = section("### 1.", "### ");
-    assert!(verdict.len() > 3 && first.len() > 5, "{report}");
-    let shown: Vec<&str> = verdict.into_iter().chain(first.into_iter().take(EXAMPLE)).collect();
-    let quoted: String = shown.iter().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect();
-    let page = format!("{before}{BEGIN}{}\n{END}{after}", quoted.trim_end_matches(">\n"));
-    assert!(page.lines().count() <= README, "the README has {} lines", page.lines().count());
-    held("README.md", &page);
-}
-
-#[test]
 fn the_picture_of_the_readme_is_what_the_terminal_shows() {
     let picture = printed(&["export", "-q", "--format", "screen", "sample-traces/launch-bound-eager.json.gz"]);
     held("docs/overview.svg", &picture);
-}
-
-/// Every page that the README links is there.
-#[test]
-fn links_of_the_readme_lead_somewhere() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let links: Vec<&str> = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
-    assert!(links.len() > 10, "{links:?}");
-    for link in links.into_iter().filter(|link| !link.contains("://")) {
-        assert!(root().join(link).exists(), "{link}");
-    }
 }
 
 #[test]
