@@ -218,6 +218,16 @@ struct Shown {
     output: Vec<String>,
 }
 
+/// The blocks of a page that are run.
+fn consoles(text: &str) -> String {
+    let mut inside = false;
+    let lines = text.lines().filter(|line| {
+        inside = if line.starts_with("```") { *line == "```console" } else { inside };
+        inside
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// The commands of a block of a console.
 fn commands(block: &[&str]) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
@@ -298,6 +308,9 @@ fn performed(text: &str, wrong: &mut Vec<String>) -> (String, usize) {
 fn every_command_of_the_book_ends_as_the_page_says() {
     let mut pages: Vec<PathBuf> = ["README.md", "README.zh-CN.md"].map(|name| root().join(name)).into();
     EDITIONS.iter().for_each(|edition| pages.extend(markdown(&root().join(edition))));
+    // A page whose commands and output are those of its English page is as right as that.
+    let mut seen = BTreeSet::new();
+    pages.retain(|page| seen.insert(consoles(&fs::read_to_string(page).unwrap())) || blessing());
     let told: Vec<(String, usize)> = pages
         .par_iter()
         .map(|page| {
@@ -314,5 +327,5 @@ fn every_command_of_the_book_ends_as_the_page_says() {
     let wrong: String = told.iter().map(|(wrong, _)| wrong.as_str()).collect();
     assert!(wrong.is_empty(), "{wrong}\nwrite the output again with STRATO_BLESS=1");
     let count: usize = told.iter().map(|(_, count)| count).sum();
-    assert!(count > 80, "{count} commands");
+    assert!(count > 80 || blessing(), "{count} commands");
 }
