@@ -15,8 +15,22 @@ pub fn message(message: &Message, class: &str, lang: Lang) -> String {
     let said = message.render(lang, |value| value_of(value, class, lang));
     // The head names the class: behind its subject it says nothing.
     let these = THESE.get(lang);
-    plain(&said).replace(&format!(" ({these})"), "").replace(&format!("（{these}）"), "")
+    let said = plain(&said).replace(&format!(" ({these})"), "").replace(&format!("（{these}）"), "");
+    FITTED.iter().fold(said, |said, (as_named, fitted)| said.replace(as_named, fitted))
 }
+
+/// What stands around the name of a class, and the same around the words that stand for it.
+const FITTED: [(&str, &str); 9] = [
+    ("per step of these steps", "per step"),
+    ("two steps of these steps", "two of these steps"),
+    ("the steps of these steps", "these steps"),
+    ("steps of these steps", "of these steps"),
+    ("step of these steps", "step"),
+    ("the window of these steps", "the window"),
+    ("这些步 每步", "每步"),
+    ("这些步 的两步之间", "两步之间"),
+    ("这些步 ", "这些步"),
+];
 
 fn value_of(value: &Value, class: &str, lang: Lang) -> String {
     match value {
