@@ -158,13 +158,11 @@ fn idle_before(rank: &Rank, ops: FxHashSet<u32>, out: &mut Vec<Span>) {
 fn idle_during(rank: &Rank, spans: Vec<(TrackId, Span)>, out: &mut Vec<Span>) {
     let lag = rank.timeline.lag;
     let host = merged(spans.into_iter().map(|(_, span)| Span::new(span.start - lag, span.end - lag)).collect());
-    let mut next = 0;
-    for gap in &rank.gaps {
-        while host.get(next).is_some_and(|span| span.end <= gap.span.start) {
-            next += 1;
-        }
-        let here = host.iter().skip(next).take_while(|span| span.start < gap.span.end);
-        out.extend(here.map(|span| span.clip(gap.span)).filter(|span| !span.is_empty()));
+    // A change of many threads is as many edits: each looks at its own gaps alone.
+    for span in host {
+        let first = rank.gaps.partition_point(|gap| gap.span.end <= span.start);
+        let here = rank.gaps.iter().skip(first).take_while(|gap| gap.span.start < span.end);
+        out.extend(here.map(|gap| gap.span.clip(span)).filter(|span| !span.is_empty()));
     }
 }
 
