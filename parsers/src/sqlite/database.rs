@@ -157,11 +157,10 @@ pub(crate) fn tell_loss(loss: &scan::Loss, format: &str, table: &str, sink: &mut
             sink.stat(&format!("{format}.wrong_type"), Severity::DataLoss, *count, Some(&example));
             0
         }
-        scan::Loss::Rows(first, last, why) => {
+        scan::Loss::Rows(first, last, why, lost) => {
             let example = format!("table {table}, rows {first} to {last}: {why}");
-            let lost = last.abs_diff(*first).saturating_add(1);
-            sink.stat(&format!("{format}.unreadable_rows"), Severity::DataLoss, lost, Some(&example));
-            lost
+            sink.stat(&format!("{format}.unreadable_rows"), Severity::DataLoss, *lost, Some(&example));
+            *lost
         }
         // Whether a profiler numbers rows without a gap is known of few: those tell it with [`tell_taken_out`].
         scan::Loss::TakenOut(rows) => *rows,

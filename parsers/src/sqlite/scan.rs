@@ -67,10 +67,17 @@ pub(crate) enum Item {
 pub(crate) enum Loss {
     /// Cells of a wrong type in the page before, and the rowid of the first.
     WrongTypes(u64, i64),
-    /// Rowids from the first to the last that could not be read, and why.
-    Rows(i64, i64, String),
+    /// Rowids from the first to the last that could not be read, why, and the most rows that they may have been.
+    Rows(i64, i64, String, u64),
     /// Rows that were taken out of the table between its first and its last, by the numbers that no row has.
     TakenOut(u64),
+}
+
+impl Loss {
+    /// Rowids that could not be read, in a file that has room for `most` rows: damage makes tables claim any number of them.
+    fn rows((first, last): (i64, i64), why: String, most: u64) -> Self {
+        Self::Rows(first, last, why, last.abs_diff(first).saturating_add(1).min(most.max(1)))
+    }
 }
 
 struct Sent {
@@ -190,15 +197,15 @@ struct Share {
 }
 
 fn read(path: PathBuf, jobs: &[Job], share: Share, send: &SyncSender<Sent>) {
+    let most = std::fs::metadata(&path).map_or(0, |file| file.len()) / LEAST_ROW;
     let fail = |why: String| {
         for (job, Job { first, last, .. }) in jobs.iter().enumerate() {
-            let item = Item::Loss(Loss::Rows(*first, *last, why.clone()));
+            let item = Item::Loss(Loss::rows((*first, *last), why.clone(), most));
             if send.send(Sent { job, page: 0, item }).is_err() {
                 return;
             }
         }
     };
-    let most = std::fs::metadata(&path).map_or(0, |file| file.len()) / LEAST_ROW;
     let runtime = match tokio::runtime::Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(error.to_string()),
@@ -237,11 +244,11 @@ impl Reader<'_, '_> {
         while let Some((first, last)) = self.job.range(number) {
             if fruitless > FRUITLESS {
                 let why = format!("{FRUITLESS} pages gave no row");
-                return send(number, Item::Loss(Loss::Rows(first, self.job.last, why))).then_some(());
+                return send(number, Item::Loss(Loss::rows((first, self.job.last), why, self.most))).then_some(());
             }
             if rows.max(hints) > self.most {
                 let why = format!("the table says that it has more than the {} rows that fit", self.most);
-                return send(number, Item::Loss(Loss::Rows(first, self.job.last, why))).then_some(());
+                return send(number, Item::Loss(Loss::rows((first, self.job.last), why, self.most))).then_some(());
             }
             let mut found = false;
             let mut ranges = vec![(first, last)];
@@ -263,7 +270,7 @@ impl Reader<'_, '_> {
                     }
                     Err(why) => {
                         (found, fruitless) = (true, fruitless + 1);
-                        send(number, Item::Loss(Loss::Rows(first, last, why))).then_some(())?;
+                        send(number, Item::Loss(Loss::rows((first, last), why, self.most))).then_some(())?;
                     }
                 }
             }
