@@ -21,23 +21,19 @@ pub fn detect(path: &Path, options: &ReadOptions<'_>) -> Result<&'static Format,
     if let Some(captures) = exported::captures(&bytes) {
         return Err(ReadError::Exported { path: path.into(), captures });
     }
-    refuse_packed(path, &bytes)?;
     let head = Head { path, bytes: &bytes, patterns: options.patterns };
-    REGISTRY
+    let found = REGISTRY
         .iter()
         .map(|format| ((format.matches)(&head), format))
         .filter(|(sure, _)| *sure != Match::No)
         .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, format)| format)
-        .ok_or_else(|| match device_text::read(&String::from_utf8_lossy(&bytes)) {
-            Some((tool, readout)) if !readout.devices.is_empty() => {
-                ReadError::NoRun { path: path.into(), tool: tool.id }
-            }
-            _ if !cfg!(feature = "sqlite") && sqlite::is_needed(&bytes) => {
-                ReadError::WithoutSqlite { path: path.into() }
-            }
-            _ => unknown(path),
-        })
+        .map(|(_, format)| format);
+    refuse_packed(path, &bytes, found)?;
+    found.ok_or_else(|| match device_text::read(&String::from_utf8_lossy(&bytes)) {
+        Some((tool, readout)) if !readout.devices.is_empty() => ReadError::NoRun { path: path.into(), tool: tool.id },
+        _ if !cfg!(feature = "sqlite") && sqlite::is_needed(&bytes) => ReadError::WithoutSqlite { path: path.into() },
+        _ => unknown(path),
+    })
 }
 
 /// The other file whose reading gives the capture of `path` too, if there is one.
@@ -55,7 +51,7 @@ pub fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) ->
         Some(id) => {
             let chosen = format(id).ok_or_else(|| unknown(path))?;
             if path.is_file() {
-                refuse_packed(path, &container::head(path, sqlite::SIGNATURE.len())?)?;
+                refuse_packed(path, &container::head(path, sqlite::SIGNATURE.len())?, Some(chosen))?;
             }
             chosen
         }
@@ -65,9 +61,13 @@ pub fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) ->
     Ok(chosen)
 }
 
+/// The format whose reader unpacks a database by itself: its own tool compresses what it records.
+const UNPACKS: &str = "rpd";
+
 /// SQLite reads files as they lie on the disk: the error of a database that was compressed, whose content begins so.
-fn refuse_packed(path: &Path, content: &[u8]) -> Result<(), ReadError> {
-    if !content.starts_with(sqlite::SIGNATURE) || !container::is_packed(path)? {
+fn refuse_packed(path: &Path, content: &[u8], format: Option<&Format>) -> Result<(), ReadError> {
+    let unpacks = format.is_some_and(|format| format.id == UNPACKS);
+    if unpacks || !content.starts_with(sqlite::SIGNATURE) || !container::is_packed(path)? {
         return Ok(());
     }
     let file = path.display();

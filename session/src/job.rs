@@ -66,8 +66,11 @@ impl Job {
         self.parts.extend(other.parts);
     }
 
-    /// Whether both were recorded at the same time, as far as clocks say.
+    /// Whether both were recorded at the same time, as far as clocks say: simulated runs all begin at one moment.
     fn runs_with(&self, other: &Self) -> bool {
+        if self.parts.iter().any(|part| part.simulated) {
+            return false;
+        }
         let span = |job: &Self| {
             let ends = job.parts.iter().flat_map(|part| &part.lanes);
             let last = ends.filter_map(|lane| lane.len().checked_sub(1).map(|row| lane.end(row))).max()?;

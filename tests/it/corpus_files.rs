@@ -164,10 +164,10 @@ const HELD: &[Held] = &[
     // times of 2023, which are text. No table marks a step, so that each is one window. Tasks with a call: select count(*) from
     // TASK where connectionId in (select connectionId from API): 0, no such column, 1, and of CANN_API 1. HBM has 4 rows in
     // the last.
-    ("msprof/history-report-db/report_0.v3008.db", 11, 4_509_000, 1, "device host_api graph shapes"),
-    ("msprof/history-report-db/report_0.v3040.db", 11, 663_872, 1, "device host_api graph shapes"),
-    ("msprof/history-msprof-db/msprof_0.2024-03.db", 11, 663_872, 1, "device host_api correlation graph shapes"),
-    ("msprof/msprof-db-msinsight/msprof_0.db", 11, 663_872, 1, "device host_api correlation graph shapes counters"),
+    ("msprof/history-report-db/report_0.v3008.db", 12, 4_610_000, 1, "device host_api graph shapes"),
+    ("msprof/history-report-db/report_0.v3040.db", 12, 2_297_385, 1, "device host_api graph shapes"),
+    ("msprof/history-msprof-db/msprof_0.2024-03.db", 12, 2_297_385, 1, "device host_api correlation graph shapes"),
+    ("msprof/msprof-db-msinsight/msprof_0.db", 12, 2_297_385, 1, "device host_api correlation graph shapes counters"),
     // python3 as there: 1390 kernels of 67 133 537 ns and 10 collectives; {e['name'] for e in d if re.match(r'Iteration \d+$',
     // e['name'])} are ten; no task has the connection_id of a call.
     ("mindspore/PROF-2023-dev0-msprof-timeline", 1_400, 196_305_577, 10, "device host_api graph pair_detail"),
