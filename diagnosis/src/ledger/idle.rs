@@ -28,6 +28,9 @@ const BACK: Ns = 1_000;
 /// A gap without a launch call up to which the device went from one operation to the next, ns.
 const UNLINKED: Ns = 5_000;
 
+/// Records that end inside another one that began in them, and are looked past at most.
+const OVERLAPPING: usize = 64;
+
 /// Why the device was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -308,14 +311,28 @@ impl Ledger<'_, '_> {
         self.names.path(from, key)
     }
 
+    /// The record around another one: one that ends while the other one goes on only came before it.
+    fn outer(&mut self, track: TrackId, row: usize) -> Option<usize> {
+        let lane = self.nests.lane(track)?;
+        let (start, end) = (*lane.start.get(row)?, lane.end(row));
+        let mut outer = self.nests.parent(track, row);
+        for _ in 0..OVERLAPPING {
+            let around = outer?;
+            if lane.end(around).min(end) - start >= (end - start) / 2 {
+                break;
+            }
+            outer = self.nests.parent(track, around);
+        }
+        outer
+    }
+
     fn row(&mut self, track: TrackId, innermost: usize) -> Path {
         if let Some(path) = self.rows.get(&(track, innermost)) {
             return *path;
         }
         // Outermost first; no deeper than programs nest.
         let mut rows = vec![innermost];
-        while let Some(outer) = rows.last().and_then(|row| self.nests.parent(track, *row)).filter(|_| rows.len() < 1024)
-        {
+        while let Some(outer) = rows.last().and_then(|row| self.outer(track, *row)).filter(|_| rows.len() < 1024) {
             rows.push(outer);
         }
         let mut from = None;
