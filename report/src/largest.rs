@@ -15,7 +15,7 @@ pub fn kind(kind: Kind) -> Text {
     match kind {
         Kind::Kernel => Text::new("kernel", "kernel"),
         Kind::Call => Text::new("call", "调用"),
-        Kind::Host => Text::new("host code", "主机代码"),
+        Kind::Host => Text::new("host self", "主机自身"),
         Kind::Idle => Text::new("idle", "空闲"),
         Kind::Copy => Text::new("copy", "拷贝"),
         Kind::Collective => Text::new("collective", "集合通信"),

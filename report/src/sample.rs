@@ -378,6 +378,7 @@ fn place() -> Place {
         steps: 3,
         mean: 10_000_000,
         median: 9_000_000,
+        mark: None,
     }
 }
 

@@ -56,6 +56,10 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
             "A {stage}step takes {mean} on average, {median} in the median: some steps are much slower.",
             "一个{stage}步平均耗时 {mean}，中位数 {median}：部分步明显更慢。",
         ),
+        (_, false) if place.mark.is_some() => Text::new(
+            "The {stage}step's mark lasts {mark}. From the first to the last device operation it takes {mean}; for the rest only the host works.",
+            "该{stage}步的标记长 {mark}，从首个到最后一个设备算子只有 {mean}，其余时间仅主机工作。",
+        ),
         (_, false) if place.steps == 1 => Text::new(
             "The {stage}step takes {mean} from its first to its last device operation.",
             "该{stage}步从首个到最后一个设备算子耗时 {mean}。",
@@ -108,6 +112,7 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
     let args = [
         ("stage", Value::Text(stage.unwrap_or(Text::new("", "")))),
         ("mean", Value::Ns(place.mean)),
+        ("mark", Value::Ns(place.mark.unwrap_or(place.mean))),
         ("median", Value::Ns(place.median)),
         ("share", Value::Share(share)),
         ("device", Value::Text(device)),

@@ -124,15 +124,20 @@ impl Screen<'_> {
     /// What the device does in the runtime's share of the steps, the largest part first.
     fn runtime(&self) -> Vec<(Runtime, f64)> {
         let Some(class) = self.capture.leading_rank().and_then(|rank| rank.main_class()) else { return Vec::new() };
+        let tables = self.capture.tables().next();
+        let copies = tables.is_some_and(|tables| tables.of(Kind::Copy).next().is_some());
         let mut parts = Runtime::ALL.map(|kind| (kind, 0.0));
         for row in class.buckets.iter().filter(|row| row.layer == Layer::Runtime) {
-            let kind = Runtime::of(&row.name);
+            // Where no copy has a record, the time is that of the calls that ask for one.
+            let kind = match Runtime::of(&row.name) {
+                Runtime::Copies if !copies => Runtime::Host,
+                kind => kind,
+            };
             for (_, share) in parts.iter_mut().filter(|(known, _)| *known == kind) {
                 *share += row.ns as f64 / class.total.max(1) as f64;
             }
         }
         // What a bucket calls silent may have a name on another line of the thread.
-        let tables = self.capture.tables().next();
         let named = tables.map_or(0.0, |tables| {
             let rows = tables.of(Kind::Idle).filter(|row| !row.name.is_empty());
             rows.map(|row| tables.share(row.total)).sum::<f64>()

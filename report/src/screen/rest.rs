@@ -9,15 +9,18 @@ use diagnosis::i18n::Text;
 use unicode_width::UnicodeWidthStr;
 
 /// Statements of what is not known, and their lines.
-const UNKNOWN: usize = 3;
-const LINES: usize = 5;
+const UNKNOWN: usize = 4;
+const LINES: usize = 6;
 
 /// What was not judged and would matter, with what would decide it.
 pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
     let verdict = &screen.capture.verdict;
     let class = verdict.place.as_ref().map_or("", |place| place.class.as_str());
+    // What could be worth most comes first.
+    let mut unjudged: Vec<_> = verdict.unjudged.iter().collect();
+    unjudged.sort_by(|a, b| b.share.total_cmp(&a.share));
     let doubts: Vec<String> =
-        verdict.unjudged.iter().take(UNKNOWN).map(|doubt| say::message(&doubt.sentence, class, screen.lang)).collect();
+        unjudged.into_iter().take(UNKNOWN).map(|doubt| say::message(&doubt.sentence, class, screen.lang)).collect();
     let label = screen.get(Text::new("Not known", "未知"));
     let indent = label.width() + 3;
     let width = screen.width().saturating_sub(indent);

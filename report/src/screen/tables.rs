@@ -29,7 +29,9 @@ pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
     let tables: Vec<&Tables> = screen.capture.tables().filter(|own| !own.rows.is_empty()).collect();
     for own in screen.capture.tables().take(1) {
         notes.extend(exposed(screen, own));
-        notes.extend(own.unnamed().first().map(|row| say::plain(&largest::unnamed(own, row, screen.lang).words())));
+        let told =
+            own.unnamed().into_iter().find(|row| row.kind != Kind::Idle || !screen.capture.loss.forbids_shares());
+        notes.extend(told.map(|row| say::plain(&largest::unnamed(own, row, screen.lang).words())));
     }
     notes.extend(
         screen
@@ -72,9 +74,10 @@ fn exposed(screen: &Screen<'_>, own: &Tables) -> Option<String> {
 }
 
 /// The rows that are shown: the largest of each kind first, then the next ones, as far as there is room.
-fn chosen(own: &Tables, room: usize) -> Vec<&Row> {
+fn chosen(own: &Tables, hides_idle: bool, room: usize) -> Vec<&Row> {
     let mut ranked: Vec<(usize, bool, &Row)> = Kind::ALL
         .into_iter()
+        .filter(|kind| *kind != Kind::Idle || !hides_idle)
         .flat_map(|kind| own.of(kind).enumerate())
         .map(|(n, row)| (n, own.share(row.total) < LEAST, row))
         .collect();
@@ -88,7 +91,9 @@ fn chosen(own: &Tables, room: usize) -> Vec<&Row> {
 }
 
 fn one(screen: &Screen<'_>, own: &Tables, room: usize) -> Vec<Line> {
-    let rows = chosen(own, room.saturating_sub(1));
+    // What looks idle may be work that is lost.
+    let hides_idle = screen.capture.loss.forbids_shares();
+    let rows = chosen(own, hides_idle, room.saturating_sub(1));
     let scale = |pick: &dyn Fn(&&Row) -> i64| units::Scale::of(rows.iter().map(pick));
     let (total, mean, max) = (scale(&|row| row.total), scale(&|row| row.mean()), scale(&|row| row.max.unwrap_or(0)));
     let get = |text: Text| screen.get(text);
