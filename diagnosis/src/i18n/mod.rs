@@ -90,8 +90,10 @@ pub struct Message {
 }
 
 /// Words about steps, and those that take their place where the one step is the whole window.
-const IN_WINDOW: [(Lang, &str, &str); 8] = [
+const IN_WINDOW: [(Lang, &str, &str); 10] = [
     (Lang::En, " in its steady steps", ""),
+    (Lang::En, " in the steady steps of ", " in the window of "),
+    (Lang::Zh, "在稳态步中", "在窗口内"),
     (Lang::En, " per step on average", ""),
     (Lang::En, " per step", " in the window"),
     (Lang::En, " of the step", " of the window"),

@@ -123,8 +123,8 @@ fn launch_bound(cx: &Context<'_>, rank: &Rank, class: &Class) -> Option<Finding>
     let claim = Message::new(
         if whole {
             Text::new(
-                "Launch-bound: no mark divides the capture into steps; the host issues {launches} launches one after the other, and the device waits {idle} of {step} ({share}) for them.",
-                "采集中没有步标记，整体受下发限制：主机接连下发 {launches} 次，设备在 {step} 中有 {idle}（{share}）在等待下发。",
+                "The device waits {idle} of {step} ({share}) for the next launch: the host issues {launches} launches one after the other. No mark divides the capture into steps.",
+                "设备在 {step} 中有 {idle}（{share}）在等下一次下发：主机逐个下发 {launches} 次。采集中没有步标记。",
             )
         } else {
             Text::new(

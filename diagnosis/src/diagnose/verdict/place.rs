@@ -34,6 +34,9 @@ pub struct Place {
     pub mean: Ns,
     /// Median of their lengths, ns.
     pub median: Ns,
+    /// How long the mark of the only step lasts, ns, where the host alone works for most of it.
+    #[serde(skip)]
+    pub mark: Option<Ns>,
 }
 
 impl Place {
@@ -64,6 +67,7 @@ impl Place {
             steps: workload.steady(),
             mean: workload.mean(),
             median: workload.median(),
+            mark: rank.lead.as_ref().filter(|lead| 2 * lead.alone() > lead.mark).map(|lead| lead.mark),
         })
     }
 }

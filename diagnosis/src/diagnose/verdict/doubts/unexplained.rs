@@ -54,33 +54,38 @@ fn inside(case: &Case<'_>, rank: &Rank, class: &Class) -> Option<String> {
     let all: Ns = idle.iter().map(|span| span.len()).sum();
     let window: Ns = steps().map(|step| step.window.len()).sum();
     let lag = rank.timeline.lag;
-    let mut held: FxHashMap<StringId, (Ns, Ns)> = FxHashMap::default();
+    let mut held: FxHashMap<(bool, StringId), (Ns, Ns)> = FxHashMap::default();
     let threads = trace
         .tracks
         .iter()
         .zip(&trace.lanes)
         .filter(|(track, _)| track.key.kind == TrackKind::HostThread && track.key.process == rank.process);
     for (_, lane) in threads {
-        let kinds = [Category::UserRange, Category::FrameworkOp];
-        for row in (0..lane.name.len()).filter(|row| lane.category.get(*row).is_some_and(|kind| kinds.contains(kind))) {
+        for row in 0..lane.name.len() {
             let (Some(name), Some(start)) = (lane.name.get(row), lane.start.get(row)) else { continue };
+            // The program's own ranges say more than operators.
+            let is_op = match lane.category.get(row) {
+                Some(Category::UserRange) => false,
+                Some(Category::FrameworkOp) => true,
+                _ => continue,
+            };
             let own = Span::new(start.saturating_sub(lag), lane.end(row).saturating_sub(lag));
             let from = idle.partition_point(|span| span.end <= own.start);
             let over = idle.iter().skip(from).take_while(|span| span.start < own.end).map(|span| span.clip(own).len());
-            let (within, total) = held.entry(*name).or_default();
+            let (within, total) = held.entry((is_op, *name)).or_default();
             *within = within.saturating_add(over.sum());
             *total = total.saturating_add(own.len());
         }
     }
     let text = |name: StringId| trace.strings.get(name);
-    let tells = |(name, (within, total)): &(StringId, (Ns, Ns))| {
+    let tells = |((_, name), (within, total)): &((bool, StringId), (Ns, Ns))| {
         2 * within > all
             && (*total as f64) < EVERYTHING * window as f64
             && case.cx.packs.step_label(text(*name)).is_none()
             && !owners::is_plumbing(text(*name))
     };
-    let found = held.into_iter().filter(tells).min_by_key(|(name, (_, total))| (*total, *name))?;
-    Some(owners::short(text(found.0)))
+    let found = held.into_iter().filter(tells).min_by_key(|((is_op, name), (_, total))| (*is_op, *total, *name))?;
+    Some(owners::short(text(found.0.1)))
 }
 
 /// What is said of idle time: whether host calls, their links or work of the device are missing decides.

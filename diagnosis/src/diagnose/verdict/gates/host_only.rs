@@ -13,7 +13,7 @@ const SENTENCE: Text = Text::new(
 );
 /// Where the host's time is.
 const LARGEST: Text = Text::new(
-    " Of the {all} that its {kind} cover, most is in {name} itself: {own} ({share}){next}.",
+    " Of the {all} that its {kind} cover, {name} itself takes the most: {own} ({share}){next}.",
     "其{kind}共覆盖 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）{next}。",
 );
 /// What comes after the first.
