@@ -11,18 +11,23 @@ use super::*;
 const FILES: [(&str, i32, &str, &str); 14] = [
     ("cat-rank0-rank1.json.gz", 0, "**Decode (", "Incomplete"),
     ("concat-two-docs.json", 0, "**Decode (", "Incomplete"),
-    ("dir-json-and-strato", 0, "b.strato", "Incomplete"),
+    ("dir-json-and-strato", 0, "# Diagnosis of several captures", "Incomplete"),
     ("four-of-64-ranks", 3, "**Incomplete: 4 of 64 ranks captured, ranks `2, 5, 6,", "with every rank"),
     ("half-of-kernels-broken.json", 3, "**Incomplete: 200 of 425 kernels could not be read.", "RT-18"),
     ("half-of-kernels-unreadable-tsx.json", 3, "**Incomplete: 200 of 425 kernels could not be read.", "RT-18"),
     ("hostile-names.json", 0, "**Decode (", "<script"),
     ("nsys-half-of-kernel-rows-unreadable.sqlite.gz", 3, "unpack it ('gzip -dk ", "export it again"),
     ("nsys-hang-57KB.sqlite", 3, "**Incomplete: the source could not be read to its end", "18 446 744 073"),
-    ("otlp-8192-spans-one-line.json.gz", 0, "the capture is of the host alone.", "check that the exporter"),
+    ("otlp-8192-spans-one-line.json.gz", 0, "the capture is of the host alone", "check that the exporter"),
     ("r19-without-culprit", 3, "**Incomplete: 3 of 4 ranks captured, rank 2 is absent.", "CM-01"),
     ("slow-damaged-gzip-3MB.json.gz", 3, "**Incomplete: the source could not be read to its end", "RT-"),
     ("tids160000.json.gz", 0, "## Verdict", "Incomplete"),
-    ("two-of-four-ranks", 3, "**Incomplete: 2 of 4 ranks captured, ranks `2, 3` are absent.", "with every rank"),
+    (
+        "two-of-four-ranks",
+        3,
+        "**Incomplete: 2 of 4 ranks captured, ranks `2, 3` are absent.",
+        "with every rank present",
+    ),
 ];
 
 /// What a run says that may end in any way: its code, and everything it printed.
