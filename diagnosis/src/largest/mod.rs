@@ -181,7 +181,7 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     out.rows.extend(own::of(trace, &host));
     // Between kernels that were run one by one the profiler worked.
     if alone {
-        out.time = out.rows.iter().map(|row| row.total).sum();
+        out.time = work.ops.iter().map(|(_, op)| op.dur()).sum();
     }
     // Between collectives of which only these were kept the device may have worked.
     if alone || rank.timeline.collectives_only {

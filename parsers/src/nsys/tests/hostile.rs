@@ -204,8 +204,8 @@ fn a_damaged_table_that_claims_endless_rowids_is_given_up() {
     bytes[at..at + 1024].fill(0xA5);
     let trace = read_bytes(&bytes).unwrap();
     let lost = trace.stats.iter().find(|stat| stat.name == "nsys.unreadable_rows").expect("told");
-    // Of numbers that a table claims no more are lost than the file has room for.
-    assert!((1..=bytes.len() as u64).contains(&lost.count), "{lost:?}");
+    // Of each stretch of numbers that a table claims no more rows are lost than the file has room for: not 2^62.
+    assert!((1..1 << 32).contains(&lost.count), "{lost:?}");
     assert!(trace.slice_count() >= 1, "the row before the damage is kept");
 }
 
