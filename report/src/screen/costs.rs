@@ -128,10 +128,12 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
     Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
 }
 
-/// What a finding takes from a step, ns: the cost that it names, and no less than what its change brings.
+/// What a finding takes from a step, ns: the cost that it names, else the time that it is the first to claim; no less than what its
+/// change brings.
 fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
-    finding.cost.max(finding.explains).max(most)
+    let named = if finding.cost > 0 { finding.cost } else { finding.explains };
+    named.max(most)
 }
 
 /// Which rank a finding is about, where it is another than that of the screen.
