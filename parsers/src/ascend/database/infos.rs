@@ -18,11 +18,14 @@ pub(super) struct Compute {
     pub told: [Option<i64>; 4],
 }
 
+/// A collective: its name, and its number among those of one name.
+pub(super) type Numbered = (Option<i64>, Option<i64>);
+
 /// A task inside a collective.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Communication {
-    /// The collective that it is part of: its name, and its number among those of one name.
-    pub of: (Option<i64>, Option<i64>),
+    /// The collective that it is part of.
+    pub of: Numbered,
     pub task_type: Option<i64>,
     pub plane: i64,
     pub own: Option<i64>,

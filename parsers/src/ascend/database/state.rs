@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     super::{counters::Counted, facts::Facts, import::Import, layout::Layout, told::Told},
-    infos::Infos,
+    infos::{Infos, Numbered},
 };
 
 /// Times beyond this (the year 2001 in Unix ns) are absolute.
@@ -57,7 +57,7 @@ pub(super) struct State<'a> {
     /// Rows of collectives that were kept.
     pub collectives: u64,
     /// First start and last end of the tasks of each collective, by device, name and number.
-    pub framed: FxHashMap<(i32, (Option<i64>, Option<i64>)), (Ns, Ns)>,
+    pub framed: FxHashMap<(i32, Numbered), (Ns, Ns)>,
     pub counted: Counted,
     pub facts: Facts,
     /// Product names by device.
