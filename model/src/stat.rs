@@ -52,7 +52,7 @@ impl ImportStat {
     pub const RUN_ALONE: &str = "trace.kernels_run_alone";
     /// Operations of a device that the source links to calls and has no row of.
     pub const WORK_WITHOUT_ROW: &str = "trace.work_without_row";
-    /// A capture of which nothing was kept, or nothing of a run.
+    /// Nothing of a capture was kept, or it contains facts and no run.
     pub const NOTHING_KEPT: &str = "import.nothing_kept";
     /// Rows that stand twice and are counted once.
     pub const DOUBLED_ROWS: &str = "trace.doubled_rows";

@@ -279,7 +279,7 @@ impl Finding {
             let (mut price, mut limits, mut both) = (*other, of.limits, false);
             let by_rank = own.from - price.from;
             if by_rank != 0 && self.class == of.class && self.over == of.over {
-                // A replay speaks of the slowest rank's step; ranks that go in step gain the same, each from its own.
+                // A replay covers the slowest rank's step. Ranks that run in step gain the same, each from its own.
                 price = price.shifted(by_rank);
                 limits = limits.map(|limits| limits.shifted(by_rank));
             } else {

@@ -108,8 +108,10 @@ impl Context<'_> {
         };
         let mut remedies = self.packs.remedies(rule, self.vendor());
         let names = || self.trace.strings.iter().map(|(_, name)| name);
-        let holds = |part: &String| names().any(|name| name.to_ascii_lowercase().contains(part.as_str()));
-        let is_for = |remedy: &Remedy| remedy.of.is_empty() || remedy.of.iter().any(holds);
+        let is_for = |remedy: &Remedy| {
+            let holds = |name: &str| remedy.of.iter().any(|part| name.contains(part.as_str()));
+            remedy.of.is_empty() || names().any(holds)
+        };
         remedies.retain(|remedy| is_for(remedy) && !remedy.unless.as_ref().is_some_and(follows));
         remedies
     }

@@ -1,6 +1,6 @@
 //! Calls of the runtime, the driver and the operating system.
 
-use model::{Category, Columns, Ns, ProcessId, Span, StringId, Trace, TrackId};
+use model::{Category, Columns, ProcessId, Span, StringId, Trace, TrackId};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -37,15 +37,23 @@ pub(super) fn tells(category: Category) -> bool {
     matches!(category, Category::HostApi | Category::OsApi)
 }
 
+/// A call: its name, and the key of its category.
+type Called = (StringId, &'static str);
+
+/// Whether records of a category count on a thread.
+fn counts(category: Category, launches: bool) -> bool {
+    category == Category::HostApi || (category == Category::OsApi && launches)
+}
+
 /// The calls with the most time: those of the runtime on all threads of the process, those of the operating system on the
 /// threads that launch.
 pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
-    let mut sums: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
+    let mut sums: FxHashMap<Called, Sum> = FxHashMap::default();
     for (lane, launches) in host.lanes(trace) {
-        let mut of_thread: FxHashMap<(StringId, &'static str), Sum> = FxHashMap::default();
+        let mut of_thread: FxHashMap<Called, Sum> = FxHashMap::default();
         for i in 0..lane.len() {
             let category = lane.category[i];
-            if category == Category::HostApi || (category == Category::OsApi && launches) {
+            if counts(category, launches) {
                 let span = Span::new(lane.start[i], lane.end(i));
                 // Of a call that reaches into the time or out of it only what lies inside.
                 let own = host.windows.within(span);
@@ -58,29 +66,19 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
         row::join(&mut sums, of_thread);
     }
     let name = |id: StringId| trace.strings.get(id);
-    let mut rows = largest(
-        sums,
-        |(id, of)| (name(id), of),
-        |(id, of), sum| Row { exposed: Some(sum.exposed), ..sum.row(Kind::Call, name(id), of) },
-    );
-    // Several threads may make a call at once, or by turns.
-    for row in &mut rows {
-        row.exposed = Some(exposed(trace, host, row));
-    }
-    rows
-}
-
-/// The time in which the device was idle and any thread was in a call of this name.
-fn exposed(trace: &Trace, host: &Host<'_>, row: &Row) -> Ns {
-    let mut spans = Vec::new();
+    let shown = largest(sums, |(id, of)| (name(id), of), |key, sum| (key, sum.row(Kind::Call, name(key.0), key.1)));
+    // Several threads may make a call at once, or by turns: its time is counted once.
+    let mut spans: FxHashMap<Called, Vec<Span>> = shown.iter().map(|(key, _)| (*key, Vec::new())).collect();
     for (lane, launches) in host.lanes(trace) {
-        let own = |i: &usize| {
-            let category = lane.category[*i];
-            (category == Category::HostApi || (category == Category::OsApi && launches))
-                && category.name() == row.of
-                && trace.strings.get(lane.name[*i]) == row.name
-        };
-        spans.extend((0..lane.len()).filter(own).map(|i| Span::new(lane.start[i], lane.end(i))));
+        for i in (0..lane.len()).filter(|i| counts(lane.category[*i], launches)) {
+            if let Some(spans) = spans.get_mut(&(lane.name[i], lane.category[i].name())) {
+                spans.push(Span::new(lane.start[i], lane.end(i)));
+            }
+        }
     }
-    host.idle.and(&Cover::of(spans)).len()
+    let row = |(key, row): (Called, Row)| {
+        let spans = spans.remove(&key).unwrap_or_default();
+        Row { exposed: Some(host.idle.and(&Cover::of(spans)).len()), ..row }
+    };
+    shown.into_iter().map(row).collect()
 }

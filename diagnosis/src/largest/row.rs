@@ -149,11 +149,11 @@ pub(super) fn join<K: Eq + Hash>(sums: &mut FxHashMap<K, Sum>, of_thread: FxHash
 }
 
 /// The longest of what was added up, the first name of equal ones first.
-pub(super) fn largest<K: Copy + Eq + Hash, N: Ord>(
+pub(super) fn largest<K: Copy + Eq + Hash, N: Ord, R>(
     sums: FxHashMap<K, Sum>,
     name: impl Fn(K) -> N,
-    row: impl Fn(K, &Sum) -> Row,
-) -> Vec<Row> {
+    row: impl Fn(K, &Sum) -> R,
+) -> Vec<R> {
     let mut sums: Vec<(K, Sum)> = sums.into_iter().filter(|(_, sum)| sum.total > 0).collect();
     sums.sort_by_cached_key(|(key, sum)| (Reverse(sum.total), name(*key)));
     sums.iter().take(ROWS).map(|(key, sum)| row(*key, sum)).collect()

@@ -9,7 +9,7 @@ use crate::analysis::{Rank, nest::Nests};
 const SAMPLED: usize = 64;
 /// Part of them that the other line must hold, in percent.
 const HOLDS: usize = 80;
-/// Lines that are looked through; own value. Each line of calls is looked up in all of them, and programs start threads by the
+/// Most lines that are looked through. Heuristic: each line of calls is looked up in all of them, and programs start threads by the
 /// hundred thousand.
 const MOST: usize = 256;
 

@@ -18,7 +18,7 @@ pub struct Remedy {
     /// Manifest key and value of a run that follows the advice already.
     #[serde(skip)]
     pub unless: Option<(String, String)>,
-    /// Fragments of names of which the capture holds one where the program is of the kind that the advice is for; none for any program.
+    /// Fragments of names. The advice applies where the capture contains one of them; everywhere if there are none.
     #[serde(skip)]
     pub of: Vec<String>,
     /// Fragments of names of the kernels that the advice is about; none where it is about all that a finding names.
@@ -43,7 +43,7 @@ pub(super) struct RemedyEntry {
     pub zh: String,
     /// Manifest key, and the value (or one of the values, separated by commas) with which the advice is followed already.
     pub unless: Option<(String, String)>,
-    /// Fragments of names of which the capture holds one, in any case, where the program is of the kind that it is for.
+    /// Fragments of names. The advice applies where the capture contains one of them.
     #[serde(default)]
     pub of: Vec<String>,
     /// Fragments of the names of the kernels that it is about; all where there are none.

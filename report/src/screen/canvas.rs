@@ -122,6 +122,18 @@ impl Line {
     }
 }
 
+/// The parts of a screen with an empty line between each two; parts without lines take none.
+pub fn stacked(parts: impl Iterator<Item = Vec<Line>>) -> Vec<Line> {
+    let mut out: Vec<Line> = Vec::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        if !out.is_empty() {
+            out.push(Line::new());
+        }
+        out.extend(part);
+    }
+    out
+}
+
 /// The letter that stands for one of ours where there is only ASCII; each takes one column.
 fn ascii(c: char) -> char {
     match c {

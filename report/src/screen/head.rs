@@ -8,6 +8,7 @@ use super::{
 use crate::{phrase, text, units};
 use diagnosis::{
     analysis::AnchorKind,
+    diagnose,
     i18n::{Message, Text, Value},
     largest::Over,
     platform::Stage,
@@ -46,12 +47,13 @@ pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
     };
     let others = screen.report.captures.len().saturating_sub(1);
     if others > 0 {
-        let text = match capture.findings.is_empty() {
-            true => Text::new(
+        let grave = capture.findings.iter().any(|finding| finding.severity > diagnose::Severity::Info);
+        let text = match grave {
+            false => Text::new(
                 "This is capture {id} of {all}, the one that tells the most; --full shows all.",
                 "这是 {all} 个采集中的第 {id} 个，其内容最多；--full 显示全部。",
             ),
-            false => Text::new(
+            true => Text::new(
                 "This is capture {id} of {all}, the one with the gravest finding; --full shows all.",
                 "这是 {all} 个采集中的第 {id} 个，其发现最严重；--full 显示全部。",
             ),

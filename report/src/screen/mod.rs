@@ -79,15 +79,7 @@ impl Screen<'_> {
         };
         let left = room.saturating_sub(size(std::slice::from_ref(&costs)));
         let tables = tables::lines(self, left.saturating_sub(1));
-        let parts = top.into_iter().chain([costs, tables]).chain(bottom).filter(|part| !part.is_empty());
-        let mut out: Vec<Line> = Vec::new();
-        for part in parts {
-            if !out.is_empty() {
-                out.push(Line::new());
-            }
-            out.extend(part);
-        }
-        out
+        canvas::stacked(top.into_iter().chain([costs, tables]).chain(bottom))
     }
 
     fn width(&self) -> usize {

@@ -102,15 +102,7 @@ impl Both<'_> {
             Some(difference) => self.waterfall(difference, room),
             None => self.apart(room),
         };
-        let parts = top.into_iter().chain([between]).chain(bottom).filter(|part| !part.is_empty());
-        let mut out: Vec<Line> = Vec::new();
-        for part in parts {
-            if !out.is_empty() {
-                out.push(Line::new());
-            }
-            out.extend(part);
-        }
-        out
+        canvas::stacked(top.into_iter().chain([between]).chain(bottom))
     }
 
     /// Whose captures these are, and what no reader may miss.

@@ -6,7 +6,7 @@ use model::{StringId, Trace};
 
 use crate::i18n::{Message, Text, Value};
 
-/// Ratio of two medians from which one device worked and the other did not; own value: idle clocks are a tenth of busy ones.
+/// Ratio of two median clocks above which one device worked and the other did not. Heuristic: idle clocks are a tenth of busy ones.
 const APART: f64 = 2.0;
 
 /// What it says of devices that differ.
