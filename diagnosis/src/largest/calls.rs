@@ -71,8 +71,10 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
     let mut spans: FxHashMap<Called, Vec<Span>> = shown.iter().map(|(key, _)| (*key, Vec::new())).collect();
     for (lane, launches) in host.lanes(trace) {
         for i in (0..lane.len()).filter(|i| counts(lane.category[*i], launches)) {
-            if let Some(spans) = spans.get_mut(&(lane.name[i], lane.category[i].name())) {
-                spans.push(Span::new(lane.start[i], lane.end(i)));
+            let span = Span::new(lane.start[i], lane.end(i));
+            let spans = spans.get_mut(&(lane.name[i], lane.category[i].name()));
+            if let Some(spans) = spans.filter(|_| host.idle.within(span) > 0) {
+                spans.push(span);
             }
         }
     }

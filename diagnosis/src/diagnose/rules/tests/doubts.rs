@@ -1,6 +1,8 @@
 //! What the first screen says of time that no finding explains: the reason is the true one, and so is the input that would decide.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use model::Category;
+
 use super::{
     super::testing::{GEMM, NORM, Run, check, diagnosis, fires, us},
     first_screen::{text, unjudged},
@@ -96,4 +98,24 @@ fn rt05_does_not_refute_first_loads_that_one_step_holds() {
         r.launch(NORM, us(5)).token();
     });
     assert!(check("RT-05", &again)[0].competing[0].refuted);
+}
+
+/// Of idle time that nothing explains nobody learned where it lies, although one range of the program held it.
+#[test]
+fn idle_time_without_a_cause_is_in_a_range_of_the_program() {
+    let inside = |range: (i64, i64)| {
+        let mut s = Script::default();
+        for i in 0..12 {
+            let at = us(1_000) * i;
+            s.kernel(7, GEMM, (at, at + us(100)), None, None);
+            s.host(Category::HostApi, "cuCtxGetCurrent", (at, at + us(1)));
+            s.host(Category::UserRange, "optimizer", (at + us(range.0), at + us(range.1)));
+        }
+        let unjudged = diagnosis(&s.analyze()).verdict.unjudged;
+        unjudged.iter().map(|doubt| text(&doubt.sentence)).collect::<String>()
+    };
+    let said = inside((150, 850));
+    assert!(said.contains("most of it while the program is in `optimizer`"), "{said}");
+    let said = inside((150, 350));
+    assert!(!said.contains("while the program"), "{said}");
 }

@@ -51,7 +51,18 @@ fn inside(case: &Case<'_>, rank: &Rank, class: &Class) -> Option<String> {
     let blind = |bucket: Bucket| matches!(bucket, Bucket::Unattributed | Bucket::IdleUndecided);
     let gaps = steps().flat_map(|step| reading::gaps(rank, step)).flat_map(|gap| gap.parts.iter());
     let idle = reading::merged(gaps.filter(|(bucket, _)| blind(*bucket)).map(|(_, span)| *span).collect());
-    let all: Ns = idle.iter().map(|span| span.len()).sum();
+    // Idle time before a moment: ranges may nest by the thousand, and each asks for the idle time inside it.
+    let mut sums: Vec<Ns> = Vec::with_capacity(idle.len() + 1);
+    sums.push(0);
+    for span in &idle {
+        sums.push(sums.last().copied().unwrap_or(0).saturating_add(span.len()));
+    }
+    let before = |t: Ns| {
+        let begun = idle.partition_point(|span| span.start < t);
+        let beyond = begun.checked_sub(1).and_then(|last| idle.get(last)).map_or(0, |span| (span.end - t).max(0));
+        sums.get(begun).copied().unwrap_or(0) - beyond
+    };
+    let all: Ns = sums.last().copied().unwrap_or(0);
     let window: Ns = steps().map(|step| step.window.len()).sum();
     let lag = rank.timeline.lag;
     let mut held: FxHashMap<(bool, StringId), (Ns, Ns)> = FxHashMap::default();
@@ -70,10 +81,8 @@ fn inside(case: &Case<'_>, rank: &Rank, class: &Class) -> Option<String> {
                 _ => continue,
             };
             let own = Span::new(start.saturating_sub(lag), lane.end(row).saturating_sub(lag));
-            let from = idle.partition_point(|span| span.end <= own.start);
-            let over = idle.iter().skip(from).take_while(|span| span.start < own.end).map(|span| span.clip(own).len());
             let (within, total) = held.entry((is_op, *name)).or_default();
-            *within = within.saturating_add(over.sum());
+            *within = within.saturating_add(before(own.end) - before(own.start));
             *total = total.saturating_add(own.len());
         }
     }
@@ -116,7 +125,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         return None;
     }
     let text = if replays { REPLAYS } else { idle(case, rank, class) };
-    let inside = match inside(case, rank, class).filter(|_| !replays) {
+    let inside = match (!replays).then(|| inside(case, rank, class)).flatten() {
         Some(range) => Message::new(INSIDE, [("range", Value::Raw(range))]).within(),
         None => Value::Text(Text::new("", "")),
     };
