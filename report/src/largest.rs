@@ -56,7 +56,8 @@ pub fn notes(tables: &Tables, row: &Row, lang: Lang) -> Vec<Inlines> {
     let get = |text: Text| phrase::text(text, lang);
     let mut out = Vec::new();
     match (row.kind, row.of.as_str()) {
-        (Kind::Kernel, "") | (Kind::Copy | Kind::Collective, _) => {}
+        // An operator that nobody knows says nothing.
+        (Kind::Kernel, "" | "other") | (Kind::Copy | Kind::Collective, _) => {}
         (Kind::Kernel, op) => out.push(Inlines::name(op)),
         (_, "python_frame") => out.push(get(Text::new("frame", "栈帧"))),
         (_, "framework_op") => out.push(get(Text::new("operator", "算子"))),
@@ -95,21 +96,17 @@ pub fn notes(tables: &Tables, row: &Row, lang: Lang) -> Vec<Inlines> {
 pub fn unnamed(tables: &Tables, row: &Row, lang: Lang) -> Inlines {
     let text = match row.kind {
         Kind::Kernel | Kind::Collective | Kind::Copy => Text::new(
-            "{name} takes {share} of all time, and no finding names it.",
-            "{name} 占全部时间的 {share}，没有发现提及它。",
+            "{name} takes {share} of all time; nothing recorded says whether that is slow.",
+            "{name} 占全部时间的 {share}；没有记录能判断它是否偏慢。",
         ),
         Kind::Idle if row.name.is_empty() => Text::new("{share} of all time: {name}.", "全部时间的 {share}：{name}。"),
         Kind::Idle => Text::new(
-            "For {share} of all time the device is idle, no finding says why: {name}.",
-            "设备有 {share} 的时间空闲：{name}。没有发现提及它。",
-        ),
-        Kind::Call | Kind::Host if tables.over == Over::Host => Text::new(
-            "{name} takes {share} of the thread's time, and no finding names it.",
-            "{name} 占该线程时间的 {share}，没有发现提及它。",
+            "For {share} of all time the device is idle while the host is in {name}.",
+            "设备有 {share} 的时间空闲，其间主机处于 {name} 中。",
         ),
         Kind::Call | Kind::Host => Text::new(
-            "During {name} the device is idle for {share} of all time, and no finding names it.",
-            "{name} 期间设备空闲，占全部时间的 {share}，没有发现提及它。",
+            "During {name} the device is idle for {share} of all time.",
+            "{name} 期间设备空闲，占全部时间的 {share}。",
         ),
     };
     phrase::compose(text, lang, [("name", name(row, lang)), ("share", units::whole_share(tables.cost(row)).into())])

@@ -42,6 +42,7 @@
 //! | [`inflation`] | by how much tracing made a step longer |
 //! | [`jitter`] | slow steps against the median one |
 //! | [`median`](mod@median) | the middle of many durations |
+//! | [`touched`] | whether the device was used at all |
 //! | [`scheduler`] | what the engine's scheduler said of itself |
 //! | [`evidence`] | what the capture can and cannot show |
 
@@ -99,6 +100,7 @@ pub mod stated;
 mod step_facts;
 pub mod task_queue;
 pub mod timeline;
+pub mod touched;
 mod training;
 pub mod wait;
 pub mod workload;

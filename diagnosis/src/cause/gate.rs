@@ -3,7 +3,7 @@
 use model::{ImportStat, Trace};
 
 use super::{Cost, Kind, Population};
-use crate::analysis::{Analysis, contradiction::Against};
+use crate::analysis::{Analysis, contradiction::Against, touched};
 
 /// Fewest counted steps, and fewest device operations where the steps are fewer, from which a cost is told.
 const STEPS: usize = 8;
@@ -32,7 +32,8 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
     // The profiler's own sums speak against the rows: a sample accuses nobody.
     let contradicted = analysis.contradictions.iter().any(|of| of.against == Against::Rows);
     // Where device rows are lost, gaps and shares are those of what is left.
-    if alone || contradicted || analysis.loss.forbids_shares() {
+    let nothing = touched::hardly(trace, &analysis.ranks);
+    if alone || contradicted || nothing || analysis.loss.forbids_shares() {
         return None;
     }
     let mut population = Population::of(trace, analysis);
@@ -44,14 +45,19 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
 pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
     let integrity = &population.analysis.integrity;
     let rests_on_gaps = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes);
-    // Where device rows or their launches are lost, a gap may hold work.
-    let allowed = !(rests_on_gaps && (integrity.is_broken() || integrity.is_folded()));
-    // Too few steps and operations tell no cause; what was copied at which rate is a fact all the same.
+    // Where device rows or their launches are lost, a gap may hold work. Where durations hold the dispatch time, only the short
+    // pauses between queued operations are hidden: a long one is there all the same.
+    let hidden = integrity.is_folded() && cost.kind == Kind::Nodes;
+    let allowed = !(rests_on_gaps && integrity.is_broken() || hidden);
+    // Too few steps and operations tell nothing of what repeats. What the host did in a pause, what was copied at which rate and how
+    // many blocks a kernel had are facts all the same.
     let enough = |rank: &super::population::Counted<'_>| rank.steps.len() >= STEPS || rank.work.len() >= OPERATIONS;
     let few = !population.ranks.iter().any(enough);
     if few {
         cost.inherent = true;
     }
-    let tells = !few || matches!(cost.kind, Kind::Copies { .. });
+    let is_fact =
+        matches!(cost.kind, Kind::Copies { .. } | Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Underfilled { .. });
+    let tells = !few || is_fact;
     (allowed && tells && cost.share() >= LEAST).then_some(Gated(cost))
 }

@@ -34,11 +34,16 @@ pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
         "{cost} of {mean} per step ({share}), in one or two events that do not come again: {what}",
         "每步 {mean} 中的 {cost}（{share}），为一两次不再重复的事件：{what}",
     );
+    const ONE: Text = Text::new(
+        "{cost} of {mean} per step ({share}), in one event that does not come again: {what}",
+        "每步 {mean} 中的 {cost}（{share}），为一次不再重复的事件：{what}",
+    );
     const EARLY: Text = Text::new(
         "{cost} of {mean} per step ({share}), all in the first quarter of the run: {what}",
         "每步 {mean} 中的 {cost}（{share}），全部在运行的前四分之一：{what}",
     );
     let says = match cost.occurs {
+        Occurs::Once if cost.count == 1 => ONE,
         Occurs::Once => ONCE,
         Occurs::AtStart => EARLY,
         Occurs::Throughout if cost.apart > 0 => APART,
@@ -83,53 +88,53 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
     let raw = |name: &StringId| Value::Raw(owners::short(trace.strings.get(*name)));
     let count = ("count", Value::Count(cost.count as u64));
     let longest = ("longest", longest(cost));
+    let gaps = ("gaps", times(cost, [ONE_GAP, GAPS]));
+    let calls = ("calls", times(cost, [ONE_CALL, CALLS]));
     match &cost.kind {
         Kind::Owner(site) => {
-            const SAYS: Text = Text::new(
-                "the device waits while the host runs {site} ({count} gaps, the longest {longest})",
-                "设备等待，主机正在执行 {site}（{count} 个间隙，最长 {longest}）",
-            );
-            ("CO-01", Message::new(SAYS, [("site", at(trace, site)), count, longest]))
+            const SAYS: Text =
+                Text::new("the device waits while the host runs {site}{gaps}", "设备等待，主机正在执行 {site}{gaps}");
+            ("CO-01", Message::new(SAYS, [("site", at(trace, site)), gaps]))
         }
         Kind::Turnaround { sync, then } => {
             const SAYS: Text = Text::new(
-                "the device waits after {sync} until the host launches again; until then the host runs {site} ({count} gaps, the longest {longest})",
-                "{sync} 返回后到主机再次下发前，设备等待；期间主机执行 {site}（{count} 个间隙，最长 {longest}）",
+                "the device waits after {sync} until the host launches again; until then the host runs {site}{gaps}",
+                "{sync} 返回后到主机再次下发前，设备等待；期间主机执行 {site}{gaps}",
             );
-            ("CO-02", Message::new(SAYS, [("sync", raw(sync)), ("site", at(trace, then)), count, longest]))
+            ("CO-02", Message::new(SAYS, [("sync", raw(sync)), ("site", at(trace, then)), gaps]))
         }
         Kind::Chain(site) => {
             const SAYS: Text = Text::new(
-                "the device waits for one kernel launch after the other{under} ({count} gaps, the longest {longest})",
-                "设备等待逐个 kernel 下发{under}（{count} 个间隙，最长 {longest}）",
+                "the device waits for one kernel launch after the other{under}{gaps}",
+                "设备等待逐个 kernel 下发{under}{gaps}",
             );
             const UNDER: Text = Text::new(", most of the time in {site}", "，多数时间位于 {site}");
             let under = match site.record {
                 Some(_) => Message::new(UNDER, [("site", at(trace, site))]).within(),
                 None => Value::Text(Text::new("", "")),
             };
-            ("CO-03", Message::new(SAYS, [("under", under), count, longest]))
+            ("CO-03", Message::new(SAYS, [("under", under), gaps]))
         }
         Kind::Nodes => {
             const SAYS: Text = Text::new(
-                "the device pauses between the nodes of replayed graphs ({count} gaps, the longest {longest}), half of which counts as avoidable",
-                "设备在回放图的节点之间停顿（{count} 个间隙，最长 {longest}），其中一半视为可避免",
+                "the device pauses between the nodes of replayed graphs{gaps}, half of which counts as avoidable",
+                "设备在回放图的节点之间停顿{gaps}，其中一半视为可避免",
             );
-            ("CO-04", Message::new(SAYS, [count, longest]))
+            ("CO-04", Message::new(SAYS, [gaps]))
         }
         Kind::Queue => {
             const SAYS: Text = Text::new(
-                "the device is idle although its work is queued: from one operation to the next, or until another queue is done ({count} gaps, the longest {longest})",
-                "工作已在队列中而设备空闲：算子之间的间隔，或等待其他队列（{count} 个间隙，最长 {longest}）",
+                "the device is idle although its work is queued: from one operation to the next, or until another queue is done{gaps}",
+                "工作已在队列中而设备空闲：算子之间的间隔，或等待其他队列{gaps}",
             );
-            (REST, Message::new(SAYS, [count, longest]))
+            (REST, Message::new(SAYS, [gaps]))
         }
         Kind::Scattered => {
             const SAYS: Text = Text::new(
-                "the device waits for the host at many places, none of which is 0.5 % of the time ({count} gaps, the longest {longest})",
-                "设备在许多处等待主机，每一处都不足 0.5%（{count} 个间隙，最长 {longest}）",
+                "the device waits for the host at many places, none of which is 0.5 % of the time{gaps}",
+                "设备在许多处等待主机，每一处都不足 0.5%{gaps}",
             );
-            (REST, Message::new(SAYS, [count, longest]))
+            (REST, Message::new(SAYS, [gaps]))
         }
         Kind::Copies { direction, memory, part, moved } => {
             const SAYS: Text = Text::new(
@@ -191,20 +196,26 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
         }
         Kind::Underfilled { kernel: name, blocks, cores, gemm } => {
             const SAYS: Text = Text::new(
-                "{kernel}{gemm} has {blocks} blocks for {cores} cores and leaves the others idle ({count} calls, the longest {longest})",
-                "{kernel}{gemm} 只有 {blocks} 个 block，而设备有 {cores} 个核，其余核空闲（{count} 次调用，最长 {longest}）",
+                "{kernel}{gemm} has {blocks} blocks for {cores} {units} and leaves the others idle{calls}",
+                "{kernel}{gemm} 只有 {blocks} 个 block，而设备有 {cores} 个{units}，其余空闲{calls}",
+            );
+            const ONE: Text = Text::new(
+                "{kernel}{gemm} has one block for {cores} {units} and leaves the others idle{calls}",
+                "{kernel}{gemm} 只有一个 block，而设备有 {cores} 个{units}，其余空闲{calls}",
             );
             let gemm = if *gemm { Text::new(" (GEMM)", "（GEMM）") } else { Text::new("", "") };
             let sizes = [("blocks", Value::Count(*blocks)), ("cores", Value::Count(*cores))];
-            let args = [("kernel", kernel(name)), ("gemm", Value::Text(gemm)), count, longest];
-            ("CO-07", Message::new(SAYS, args.into_iter().chain(sizes)))
+            let units = ("units", Value::Text(units(trace, cost)));
+            let args = [("kernel", kernel(name)), ("gemm", Value::Text(gemm)), units, calls];
+            let says = if *blocks == 1 { ONE } else { SAYS };
+            ("CO-07", Message::new(says, args.into_iter().chain(sizes)))
         }
         Kind::PerThread { kernel: name, ratio } => {
             const SAYS: Text = Text::new(
-                "{kernel} takes {ratio} as long per thread as the capture's other kernels do ({count} calls, the longest {longest})",
-                "{kernel} 每线程耗时是采集中其他 kernel 的 {ratio}（{count} 次调用，最长 {longest}）",
+                "{kernel} takes {ratio} as long per thread as the capture's other kernels do{calls}",
+                "{kernel} 每线程耗时是采集中其他 kernel 的 {ratio}{calls}",
             );
-            ("CO-07", Message::new(SAYS, [("kernel", kernel(name)), ("ratio", Value::Ratio(*ratio)), count, longest]))
+            ("CO-07", Message::new(SAYS, [("kernel", kernel(name)), ("ratio", Value::Ratio(*ratio)), calls]))
         }
         Kind::Drift { ratio } => {
             const SAYS: Text = Text::new(
@@ -305,6 +316,31 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
 }
 
 /// The longest instance; of what happens once or twice each of them.
+/// How often a cost occurs: once, or so often and at most so long.
+const ONE_GAP: Text = Text::new(" (one gap)", "（一个间隙）");
+const GAPS: Text = Text::new(" ({count} gaps, the longest {longest})", "（{count} 个间隙，最长 {longest}）");
+const ONE_CALL: Text = Text::new(" (one call)", "（一次调用）");
+const CALLS: Text = Text::new(" ({count} calls, the longest {longest})", "（{count} 次调用，最长 {longest}）");
+
+fn times(cost: &Cost, [once, often]: [Text; 2]) -> Value {
+    match cost.count {
+        1 => Value::Text(once),
+        n => Message::new(often, [("count", Value::Count(n as u64)), ("longest", longest(cost))]).within(),
+    }
+}
+
+/// What the cores of a device are called by its vendor.
+fn units(trace: &Trace, cost: &Cost) -> Text {
+    let process = trace.processes.iter().position(|process| process.rank == Some(cost.rank));
+    let own = trace.devices.iter().find(|device| Some(device.process.0 as usize) == process);
+    let vendor = own.or(trace.devices.first()).and_then(|device| device.vendor);
+    match vendor.map(|vendor| trace.strings.get(vendor)) {
+        Some("nvidia") => Text::new("SMs", "SM"),
+        Some("amd" | "hygon") => Text::new("CUs", "CU"),
+        _ => Text::new("cores", "核"),
+    }
+}
+
 fn longest(cost: &Cost) -> Value {
     const BOTH: Text = Text::new("{a} and {b}", "{a} 与 {b}");
     match (cost.occurs, cost.next.first()) {

@@ -16,7 +16,7 @@ use super::{
     signals::reading::{MOST_ROWS, merged, overlap},
 };
 use crate::{
-    analysis::{Confidence, Layer},
+    analysis::{Confidence, Layer, touched},
     cause::{self, Gated, Kind, Occurs, statement},
     i18n::{Message, Text, Value},
 };
@@ -216,7 +216,7 @@ const LARGEST: usize = 3;
 
 /// What no finding is about in the end: one statement with the largest of the small costs in it, so that nothing is silent.
 pub fn rest(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], mut small: Vec<Gated>) -> Option<Finding> {
-    let time = NotUseful::of(cx)?;
+    let time = NotUseful::of(cx).filter(|_| !touched::hardly(cx.trace, &cx.analysis.ranks))?;
     let left = time.without(findings);
     let sum = |spans: &[Span]| spans.iter().map(|span| span.len()).sum::<Ns>();
     let (total, all) = (sum(&left), sum(&time.spans));

@@ -129,6 +129,11 @@ impl Message {
         }
     }
 
+    /// Whether it speaks of one window.
+    pub fn speaks_of_window(&self) -> bool {
+        self.in_window
+    }
+
     /// Its text in one language, with places for the values.
     pub fn template(&self, lang: Lang) -> Cow<'static, str> {
         let text = self.text.get(lang);

@@ -57,6 +57,11 @@ impl Cover {
         before.saturating_add(Span::new(span.start, span.end.min(t)).len())
     }
 
+    /// The same for stretches that come in order of time.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { cover: self, at: 0 }
+    }
+
     /// What of it `other` covers, too.
     pub fn and(&self, other: &Self) -> Self {
         self.without(&self.without(other))
@@ -78,6 +83,31 @@ impl Cover {
     }
 }
 
+/// A walk along a cover: what was passed is not looked at again.
+pub(super) struct Walk<'a> {
+    cover: &'a Cover,
+    /// The last span that was reached.
+    at: usize,
+}
+
+impl Walk<'_> {
+    /// How much of the cover lies in `span`, which begins no earlier than the one before it ended, ns.
+    pub fn within(&mut self, span: Span) -> Ns {
+        let from = self.until(span.start);
+        self.until(span.end).saturating_sub(from).max(0)
+    }
+
+    fn until(&mut self, t: Ns) -> Ns {
+        let spans = &self.cover.spans;
+        while spans.get(self.at + 1).is_some_and(|next| next.start < t) {
+            self.at += 1;
+        }
+        let Some(span) = spans.get(self.at).filter(|span| span.start < t) else { return 0 };
+        let before = self.cover.before.get(self.at).copied().unwrap_or(0);
+        before.saturating_add(Span::new(span.start, span.end.min(t)).len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +123,10 @@ mod tests {
         assert_eq!(cover.within(Span::new(0, 100)), 30);
         assert_eq!(cover.within(Span::new(25, 45)), 10);
         assert_eq!(cover.within(Span::new(30, 40)), 0);
+        let mut walk = cover.walk();
+        let along = [(0, 5), (5, 12), (12, 30), (30, 45), (45, 45), (45, 90)];
+        let along = along.map(|(start, end)| walk.within(Span { start, end }));
+        assert_eq!(along, [0, 2, 18, 5, 0, 5]);
         assert!(cover.contains(10) && cover.contains(29) && !cover.contains(30) && !cover.contains(9));
         let rest = cover.without(&of(&[(0, 12), (28, 42), (48, 70)]));
         assert_eq!(rest.spans(), [Span::new(12, 28), Span::new(42, 48)]);

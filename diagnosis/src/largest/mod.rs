@@ -34,7 +34,7 @@ pub use self::{
     row::{Kind, Row},
     samples::Samples,
 };
-use crate::analysis::{Analysis, AnchorKind, Rank, Selection};
+use crate::analysis::{Analysis, AnchorKind, Rank, Selection, Step, touched};
 
 /// Rows of a table.
 pub const ROWS: usize = 5;
@@ -114,9 +114,10 @@ impl Tables {
     }
 
     /// The rows that cost more than [`NOTABLE`] of all time and that no finding names, the costliest first. Each wants a
-    /// sentence. Kernels that ran alone have no share of a run.
+    /// sentence. Kernels that ran alone have no share of a run; what a host alone does is the headline.
     pub fn unnamed(&self) -> Vec<&Row> {
-        let wants = |row: &&Row| !row.named && self.over != Over::Alone && self.cost(row) > NOTABLE;
+        let told = matches!(self.over, Over::Alone | Over::Host);
+        let wants = |row: &&Row| !row.named && !told && self.cost(row) > NOTABLE;
         let mut rows: Vec<&Row> = self.rows.iter().filter(wants).collect();
         rows.sort_by(|a, b| self.cost(b).total_cmp(&self.cost(a)));
         // Idle time is told once: the record that owns it stands among the host's records too.
@@ -146,7 +147,9 @@ impl Largest {
 /// The tables of a capture. `stated` gives the time of a rank that findings are about.
 pub fn of(trace: &Trace, analysis: &Analysis, stated: impl Fn(&Rank) -> Vec<Span>) -> Largest {
     let spreads = collectives::spreads(analysis);
-    let ranks = analysis.ranks.iter().zip(&spreads).filter(|(rank, _)| !rank.timeline.ops.is_empty());
+    // Beside a device that was hardly touched the host tells more.
+    let ran = !touched::hardly(trace, &analysis.ranks);
+    let ranks = analysis.ranks.iter().zip(&spreads).filter(|(rank, _)| ran && !rank.timeline.ops.is_empty());
     let mut tables: Vec<Tables> =
         ranks.map(|(rank, spread)| of_rank(trace, analysis, rank, spread, stated(rank))).collect();
     // What a profiler summed says more of a run than a host without its device.
@@ -177,17 +180,20 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     let waited = work.idle.and(&work.stated);
     let host =
         calls::Host { process: rank.process, threads: &threads, windows: &windows, idle: &work.idle, stated: &waited };
-    out.rows.extend(calls::of(trace, &host));
-    out.rows.extend(own::of(trace, &host));
+    // Between collectives of which only these were kept the device may have worked.
+    let told = !(alone || rank.timeline.collectives_only);
+    let asked: Vec<&Step> = asked().collect();
+    let ((calls, own), pauses) = rayon::join(
+        || (calls::of(trace, &host), own::of(trace, &host)),
+        || told.then(|| gaps::of(trace, analysis, rank, &asked, &work.stated)),
+    );
+    out.rows.extend(calls);
+    out.rows.extend(own);
     // Between kernels that were run one by one the profiler worked.
     if alone {
         out.time = work.ops.iter().map(|(_, op)| op.dur()).sum();
     }
-    // Between collectives of which only these were kept the device may have worked.
-    if alone || rank.timeline.collectives_only {
-        return out;
-    }
-    let (idle, long) = gaps::of(trace, analysis, rank, &asked().collect::<Vec<_>>(), &work.stated);
+    let Some((idle, long)) = pauses else { return out };
     out.rows.extend(idle);
     out.gaps = long;
     (out.exposed_communication, out.exposed_copies) = work.exposed();
@@ -205,7 +211,7 @@ fn launching(rank: &Rank) -> Vec<TrackId> {
 
 /// The tables of the busiest thread of a capture without device work: the one that calls the runtime most, else the one with
 /// the most records.
-fn of_host(trace: &Trace) -> Option<Tables> {
+pub(crate) fn of_host(trace: &Trace) -> Option<Tables> {
     let threads = || trace.tracks.iter().zip(&trace.lanes).zip(0u32..).filter(|((track, _), _)| is_thread(track));
     let weight = |lane: &model::Columns| {
         let calls = lane.category.iter().filter(|c| **c == Category::HostApi).count();

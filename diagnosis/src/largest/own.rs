@@ -57,11 +57,12 @@ struct Open {
 fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, (Ns, Ns))) {
     let mut open: Vec<Open> = Vec::new();
     let mut at = Ns::MIN;
-    let spend = |top: &mut Open, span: Span| {
+    let (mut windows, mut idle, mut stated) = (host.windows.walk(), host.idle.walk(), host.stated.walk());
+    let mut spend = |top: &mut Open, span: Span| {
         if !span.is_empty() {
-            top.own = top.own.saturating_add(host.windows.within(span));
-            top.idle = top.idle.saturating_add(host.idle.within(span));
-            top.stated = top.stated.saturating_add(host.stated.within(span));
+            top.own = top.own.saturating_add(windows.within(span));
+            top.idle = top.idle.saturating_add(idle.within(span));
+            top.stated = top.stated.saturating_add(stated.within(span));
         }
     };
     let rows = (0..lane.len()).filter(|i| tells(lane.category[*i])).map(Some).chain([None]);

@@ -330,15 +330,18 @@ impl Ledger<'_, '_> {
         if let Some(path) = self.rows.get(&(track, innermost)) {
             return *path;
         }
-        // Outermost first; no deeper than programs nest.
+        // Up to a record whose path is known; no deeper than programs nest.
         let mut rows = vec![innermost];
+        let mut from = None;
         while let Some(outer) = rows.last().and_then(|row| self.outer(track, *row)).filter(|_| rows.len() < 1024) {
+            from = self.rows.get(&(track, outer)).copied();
+            if from.is_some() {
+                break;
+            }
             rows.push(outer);
         }
-        let mut from = None;
         for row in rows.into_iter().rev() {
-            let known = self.rows.get(&(track, row)).copied();
-            let path = known.unwrap_or_else(|| match self.nests.lane(track) {
+            let path = match self.nests.lane(track) {
                 Some(lane) if speaks(lane.category[row]) || row == innermost && says_something(lane.category[row]) => {
                     let key = self.names.record(lane.name[row], lane.category[row]);
                     self.names.path(from, key)
@@ -347,7 +350,7 @@ impl Ledger<'_, '_> {
                     let key = self.names.between(None, None, None);
                     self.names.path(None, key)
                 }),
-            });
+            };
             self.rows.insert((track, row), path);
             from = Some(path);
         }

@@ -253,6 +253,9 @@ pub(super) fn threads(import: &mut Import<'_>, page: &Page) -> Kept {
     })
 }
 
+/// Parts of an error of the profiler that only samples of the host are missing (texts of Nsight Systems 2023 to 2025).
+const SAMPLES: [&str; 2] = ["CPU IP/backtrace samples", "context switch data"];
+
 /// Columns of [`diagnostics`].
 pub(super) const DIAGNOSTIC: &[Column] = &[Int("severity", &[]), Text("text", None)];
 
@@ -260,7 +263,10 @@ pub(super) const DIAGNOSTIC: &[Column] = &[Int("severity", &[]), Text("text", No
 pub(super) fn diagnostics(import: &mut Import<'_>, page: &Page) -> Kept {
     each_row(page, |row| {
         let (severity, text) = (page.int(0, row)?, page.inline(1, row));
+        // That the kernel lets nobody sample its threads takes nothing from what else was recorded.
+        let of_samples = |text: &str| SAMPLES.iter().any(|part| text.contains(part));
         match severity {
+            3 if text.is_some_and(of_samples) => import.stat("profiler_warning", Severity::Notice, 1, text),
             2 if text.is_some_and(|text| text.contains("driver version") && text.contains("not supported")) => {
                 import.stat("unsupported_driver", Severity::Notice, 1, text);
             }

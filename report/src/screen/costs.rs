@@ -20,14 +20,12 @@ const INDENT: usize = 3;
 /// Columns of the bar of what a fix saves.
 const BAR: usize = 8;
 
-/// The findings that promise a gain, in their order; then what is as large and has no known change.
+/// What costs most, in the order of the findings: what promises a gain, and what is as large and has no known change.
 fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = &'a Finding> + use<'a> {
     let of_run = |f: &&Finding| f.layer != Layer::Measurement;
     let worth = |f: &Finding| f.severity > Severity::Info;
     let large = |f: &Finding| f.rule != REST && f.cost as f64 >= STATED * f.estimate.from as f64;
-    let all = || screen.capture.findings.iter().filter(of_run);
-    let sizes = all().filter(move |f| !worth(f) && large(f));
-    all().filter(move |f| worth(f)).chain(sizes).take(MOST)
+    screen.capture.findings.iter().filter(of_run).filter(move |f| worth(f) || large(f)).take(MOST)
 }
 
 /// How many costs, and lines of what the first, the second and the others rest on and of what to do: the first keeps its words longest.

@@ -30,7 +30,7 @@ pub use canvas::Look;
 
 use crate::{
     document::Document,
-    link_test,
+    kernel_name, link_test,
     model::{Capture, Report},
     sections::Page,
     serving,
@@ -41,6 +41,9 @@ use diagnosis::{
     largest::Kind,
     platform::Stage,
 };
+
+/// The operator of kernels that no pack knows.
+const UNKNOWN: &str = "other";
 
 /// Lines at most: what a terminal of 40 rows shows with the prompt below it.
 pub const ROWS: usize = 39;
@@ -105,11 +108,16 @@ impl Screen<'_> {
         }
     }
 
-    /// The operator with the most time, and its share of the steps.
+    /// The operator with the most time, and its share of the steps; the kernel where nobody knows its operator.
     fn operator(&self) -> Option<(String, f64)> {
         let rank = self.capture.leading_rank()?;
         let total = rank.main_class()?.total;
         let first = rank.operators.iter().find(|work| !work.name.is_empty() && !work.name.starts_with("comm"))?;
+        if first.name == UNKNOWN {
+            let tables = self.capture.tables().next()?;
+            let row = tables.of(Kind::Kernel).find(|row| row.of == UNKNOWN)?;
+            return Some((kernel_name::short(&row.name), tables.share(row.total)));
+        }
         Some((first.name.clone(), first.busy as f64 / total.max(1) as f64))
     }
 

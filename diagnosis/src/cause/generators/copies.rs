@@ -43,7 +43,9 @@ fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
     let ops: Vec<u32> = works.iter().map(|work| work.at).collect();
     let shorter = works.iter().map(|work| (work.at, work.dur * (100 - SURE) / 100)).collect();
     let edits = vec![Edit::Resize(shorter), Edit::Hoped(Box::new(Edit::Remove(ops)))];
-    // The host that waits for a copy goes on earlier, too.
-    let bounds = (exposed * SURE / 100, exposed * 103 / 100 + counted.total / 100);
+    // The host that waits for a copy goes on earlier, too, where the device waits for the host at all.
+    let busy: Ns = counted.work.iter().map(|work| work.own).sum();
+    let idle = (counted.total - busy).max(0);
+    let bounds = (exposed * SURE / 100, exposed + (exposed * 3 / 100 + counted.total / 100).min(idle));
     Some(counted.of_work(kind, Layer::Runtime, works, (exposed, bounds), edits))
 }

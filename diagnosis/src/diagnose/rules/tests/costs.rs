@@ -177,11 +177,22 @@ fn experts_that_take_turns_with_gathers_are_one_cost() {
 }
 
 #[test]
-fn a_capture_with_hardly_anything_in_it_tells_no_cost() {
+fn a_capture_with_hardly_anything_in_it_states_facts_and_accuses_nobody() {
     let mut script = Script::default();
     for i in 0..5 {
         let at = us(1_000 * i);
         script.launch((at, at + us(5)), GEMM, (at + us(900), at + us(910)));
     }
-    assert!(costs(&script.analyze()).is_empty());
+    let costs = costs(&script.analyze());
+    assert!(!costs.is_empty() && costs.iter().all(|cost| cost.inherent), "{costs:?}");
+}
+
+/// One reduction in one block took 99 % of a window, and nothing was said: the capture held four operations.
+#[test]
+fn a_grid_of_one_block_is_told_however_few_operations_there_are() {
+    let mut script = Script::default();
+    script.cores(28);
+    script.launch_blocks((0, us(5)), "reduce_baseline(const int *, int *)", (us(10), us(1_000_010)), 1);
+    let costs = costs(&script.analyze());
+    assert!(costs.iter().any(|cost| matches!(cost.kind, Kind::Underfilled { blocks: 1, .. })), "{costs:?}");
 }

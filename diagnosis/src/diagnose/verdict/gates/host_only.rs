@@ -1,10 +1,14 @@
-//! A capture of the host alone: where its time goes by the framework's operators, or by the program's ranges.
+//! A capture of the host alone: where the time of its busiest thread goes.
+
+use std::cmp::Reverse;
+
+use model::Trace;
 
 use super::clocks;
-use model::{Category, Columns, Ns, StringId, Trace, TrackKind};
-use rustc_hash::FxHashMap;
-
-use crate::i18n::{Message, Text, Value};
+use crate::{
+    i18n::{Message, Text, Value},
+    largest::{self, Row},
+};
 
 /// What it says.
 const SENTENCE: Text = Text::new(
@@ -13,23 +17,17 @@ const SENTENCE: Text = Text::new(
 );
 /// Where the host's time is.
 const LARGEST: Text = Text::new(
-    " Of the {all} that its {kind} cover, {name} itself takes the most: {own} ({share}){next}.",
-    "其{kind}共覆盖 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）{next}。",
+    " Of the {all} of its busiest host thread, {name} itself takes the most: {own} ({share}){next}.",
+    "其最忙的主机线程共 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）{next}。",
 );
 /// What comes after the first.
 const NEXT: Text = Text::new("{before}, then {name} {own} ({share})", "{before}，其次 {name} {own}（{share}）");
 /// Names beside the first.
 const FURTHER: usize = 2;
-
-/// One part in so many of what another kind covers that a kind covers at least to be told: own value.
-const MOST: Ns = 5;
-
-/// What is counted, the first that is there and covers enough: records of one kind hold each other, so that each has a time of its own.
-const KINDS: [(Category, Text); 3] = [
-    (Category::FrameworkOp, Text::new("framework operators", "框架算子")),
-    (Category::UserRange, Text::new("ranges", "区间")),
-    (Category::HostApi, Text::new("calls of the runtime", "运行时调用")),
-];
+/// What the operating system calls a thread that does not run: it says where another record's time went.
+const ASLEEP: &str = "off-cpu";
+/// Share of the thread's time from which a record is told before that the thread slept; own value.
+const TOLD: f64 = 0.05;
 
 /// The sentence, where the host has records that say what it did.
 pub(super) fn headline(trace: &Trace) -> Option<Message> {
@@ -41,80 +39,31 @@ pub(super) fn headline(trace: &Trace) -> Option<Message> {
     Some(Message::new(SENTENCE, [("clocks", within(clocks)), ("largest", within(largest))]))
 }
 
-/// Where the time of the host goes, largest first.
+/// Where the time of the busiest thread goes, largest first: the rows of the table beside it, with the same shares.
 pub(super) fn largest(trace: &Trace) -> Option<Message> {
-    let kinds = KINDS.map(|(category, kind)| (kind, Sums::of(trace, category)));
-    let most = kinds.iter().map(|(_, sums)| sums.all).max().unwrap_or(0);
-    let tells = |(_, sums): &(Text, Sums)| !sums.own.is_empty() && sums.all.saturating_mul(MOST) >= most;
-    let (kind, sums) = kinds.into_iter().find(tells)?;
-    let text = |name: StringId| trace.strings.get(name);
-    let mut order: Vec<(StringId, Ns)> = sums.own.into_iter().filter(|(_, ns)| *ns > 0).collect();
-    order.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), text(*name)));
-    let mut order = order.into_iter();
-    let (name, own) = order.next()?;
-    let share = |own: Ns| Value::Share(own as f64 / sums.all.max(1) as f64);
-    let next = order.take(FURTHER).fold(Value::Text(Text::new("", "")), |before, (name, own)| {
-        let name = Value::Raw(text(name).to_owned());
-        Message::new(NEXT, [("before", before), ("name", name), ("own", Value::Ns(own)), ("share", share(own))])
-            .within()
+    let tables = largest::of_host(trace)?;
+    let mut rows: Vec<&Row> = tables.rows.iter().filter(|row| row.total > 0).collect();
+    let sleeps = |row: &Row| row.name == ASLEEP;
+    let told = rows.iter().any(|row| !sleeps(row) && tables.share(row.total) >= TOLD);
+    rows.sort_by_key(|row| (told && sleeps(row), Reverse(row.total), row.name.as_str()));
+    let mut rows = rows.into_iter();
+    let of = |row: &Row| {
+        let name = Value::Raw(row.name.clone());
+        [("name", name), ("own", Value::Ns(row.total)), ("share", Value::Share(tables.share(row.total)))]
+    };
+    let first = rows.next()?;
+    let next = rows.filter(|row| !(told && sleeps(row))).take(FURTHER);
+    let next = next.fold(Value::Text(Text::new("", "")), |before, row| {
+        Message::new(NEXT, [("before", before)].into_iter().chain(of(row))).within()
     });
-    let args = [
-        ("next", next),
-        ("all", Value::Ns(sums.all)),
-        ("kind", Value::Text(kind)),
-        ("name", Value::Raw(text(name).to_owned())),
-        ("own", Value::Ns(own)),
-        ("share", share(own)),
-    ];
-    Some(Message::new(LARGEST, args))
-}
-
-/// Time by record, what lies inside other records of the kind left out.
-#[derive(Default)]
-struct Sums {
-    own: FxHashMap<StringId, Ns>,
-    /// Time of the outermost ones.
-    all: Ns,
-}
-
-impl Sums {
-    fn of(trace: &Trace, category: Category) -> Self {
-        let mut sums = Self::default();
-        for (track, lane) in trace.tracks.iter().zip(&trace.lanes) {
-            if track.key.kind == TrackKind::HostThread {
-                sums.add(lane, category);
-            }
-        }
-        sums
-    }
-
-    /// Rows of a lane come in order of their start.
-    fn add(&mut self, lane: &Columns, category: Category) {
-        let mut open: Vec<(Ns, StringId)> = Vec::new();
-        let rows = lane.category.iter().zip(&lane.name).zip(&lane.start).enumerate();
-        for (row, ((_, name), start)) in rows.filter(|(_, ((of, _), _))| **of == category) {
-            let end = lane.end(row);
-            while open.last().is_some_and(|(outer, _)| *outer <= *start) {
-                open.pop();
-            }
-            let took = end.saturating_sub(*start).max(0);
-            match open.last() {
-                Some((outer, around)) => {
-                    let inside = end.min(*outer).saturating_sub(*start).max(0);
-                    let own = self.own.entry(*around).or_default();
-                    *own = own.saturating_sub(inside);
-                }
-                None => self.all = self.all.saturating_add(took),
-            }
-            let own = self.own.entry(*name).or_default();
-            *own = own.saturating_add(took);
-            open.push((end, *name));
-        }
-    }
+    let args = [("next", next), ("all", Value::Ns(tables.time))];
+    Some(Message::new(LARGEST, args.into_iter().chain(of(first))))
 }
 
 #[cfg(test)]
 mod tests {
+    use model::Category;
+
     use super::*;
     use crate::{analysis::script::Script, i18n::Lang};
 
@@ -127,7 +76,7 @@ mod tests {
         s.host(Category::FrameworkOp, "aten::relu", (100, 130));
         let said = headline(&s.trace()).map(|said| said.render(Lang::En, |value| format!("{value:?}")));
         let said = said.unwrap_or_default();
-        let first = r#"("all", Ns(130)), ("kind", Text(Text { en: "framework operators", zh: "框架算子" })), ("name", Raw("aten::addmm")), ("own", Ns(80))"#;
+        let first = r#"("all", Ns(130)), ("name", Raw("aten::addmm")), ("own", Ns(80))"#;
         assert!(said.contains(first) && said.contains(r#"Raw("aten::relu")), ("own", Ns(30))"#), "{said}");
         assert!(headline(&Script::default().trace()).is_none());
     }

@@ -17,6 +17,7 @@ mod only_collectives;
 mod opaque;
 mod shared_machine;
 pub(super) mod start_up;
+mod touched;
 
 use super::{
     VerdictLayer,
@@ -32,6 +33,7 @@ pub(super) const REGISTRY: &[Gate] = &[
     log::decide,
     lost::decide,
     no_timeline::decide,
+    touched::decide,
     broken_clock::decide,
     alone::decide,
     only_collectives::decide,
