@@ -112,6 +112,29 @@ pub fn unnamed(tables: &Tables, row: &Row, lang: Lang) -> Inlines {
     phrase::compose(text, lang, [("name", name(row, lang)), ("share", units::whole_share(tables.cost(row)).into())])
 }
 
+/// The calls of the host outside of a window, where they take longer than half of it.
+pub fn outside(tables: &Tables, lang: Lang) -> Option<Inlines> {
+    let call = |row: &Row| {
+        let text = match row.count {
+            1 => Text::new("{name} {total} (one call)", "{name} {total}（一次）"),
+            _ => Text::new("{name} {total} ({n} calls)", "{name} {total}（{n} 次）"),
+        };
+        let [total, n] = [units::brief(row.total), units::count(row.count)].map(Inlines::from);
+        phrase::compose(text, lang, [("name", Inlines::name(&row.name)), ("total", total), ("n", n)])
+    };
+    let mut calls = tables.outside.iter().map(call);
+    let first = calls.next()?;
+    let text = match lang {
+        Lang::En => "Outside of this window: ",
+        Lang::Zh => "窗口之外：",
+    };
+    let mut line = inlines![text, first];
+    for next in calls {
+        line += inlines![", ", next];
+    }
+    Some(line)
+}
+
 /// What the device waited for in a gap.
 pub fn gap_owner(gap: &LongGap, lang: Lang) -> Inlines {
     match &gap.owner {

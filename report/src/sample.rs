@@ -379,6 +379,7 @@ fn place() -> Place {
         mean: 10_000_000,
         median: 9_000_000,
         mark: None,
+        ahead: None,
     }
 }
 

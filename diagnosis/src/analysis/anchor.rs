@@ -113,7 +113,7 @@ pub fn find(
 ) -> (Anchor, Vec<Mark>) {
     let of_steps = |(_, marks): &(Anchor, Vec<Mark>)| {
         let firsts: Vec<usize> = marks.iter().map(|mark| mark.op).collect();
-        !forward_calls::hold_several(trace, process, timeline, &firsts)
+        !forward_calls::hold_several(trace, process, timeline, &firsts) && !lie_at_the_end(timeline, marks)
     };
     let own = |asked: Option<&str>| user_ranges(trace, packs, asked, timeline, (process, device));
     asked
@@ -133,6 +133,18 @@ pub fn find(
             let op = loading::end(trace, timeline, process);
             (anchor, vec![Mark { op, name: "whole capture".into(), label: None, host: None }])
         })
+}
+
+/// Part of the kernels before the first mark, in percent, from which the marks are those of something else than the run; own value: a
+/// prefill has the kernels of a few decode steps.
+const AHEAD: usize = 80;
+
+/// Whether most of what the device did lies before the first mark that was met.
+fn lie_at_the_end(timeline: &Timeline, marks: &[Mark]) -> bool {
+    let Some(met) = marks.iter().map(|mark| mark.op).find(|op| *op > 0) else { return false };
+    let kernel = |op: &&DeviceOp| op.kind == OpKind::Compute;
+    let all = timeline.ops.iter().filter(kernel).count();
+    timeline.ops.iter().take(met).filter(kernel).count() * 100 > AHEAD * all
 }
 
 /// Keeps the marks whose operation comes after that of the mark before.

@@ -41,14 +41,17 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
     (!population.ranks.is_empty()).then_some(population)
 }
 
-/// A cost that may be told of this capture.
-pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
+/// Whether the evidence of a capture allows a cost.
+pub fn allows(population: &Population<'_>, cost: &Cost) -> bool {
     let integrity = &population.analysis.integrity;
     let rests_on_gaps = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes);
     // Where device rows or their launches are lost, a gap may hold work. Where durations hold the dispatch time, only the short
     // pauses between queued operations are hidden: a long one is there all the same.
-    let hidden = integrity.is_folded() && cost.kind == Kind::Nodes;
-    let allowed = !(rests_on_gaps && integrity.is_broken() || hidden);
+    !(rests_on_gaps && integrity.is_broken() || cost.kind == Kind::Nodes && integrity.is_folded())
+}
+
+/// A cost that may be told of this capture.
+pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
     // Too few steps and operations tell nothing of what repeats. What the host did in a pause, what was copied at which rate and how
     // many blocks a kernel had are facts all the same.
     let enough = |rank: &super::population::Counted<'_>| rank.steps.len() >= STEPS || rank.work.len() >= OPERATIONS;
@@ -59,5 +62,5 @@ pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
     let is_fact =
         matches!(cost.kind, Kind::Copies { .. } | Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Underfilled { .. });
     let tells = !few || is_fact;
-    (allowed && tells && cost.share() >= LEAST).then_some(Gated(cost))
+    (tells && cost.share() >= LEAST).then_some(Gated(cost))
 }

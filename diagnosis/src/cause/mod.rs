@@ -27,6 +27,7 @@ use crate::{analysis::Analysis, platform::Packs};
 pub fn find(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Vec<Gated> {
     let Some(population) = gate::population(trace, analysis) else { return Vec::new() };
     let mut costs: Vec<Cost> = generators::REGISTRY.iter().flat_map(|generate| generate(&population, packs)).collect();
+    costs.retain(|cost| gate::allows(&population, cost));
     set_apart(&mut costs);
     costs.sort_by(|a, b| b.share().total_cmp(&a.share()));
     costs.into_iter().filter_map(|cost| gate::allow(&population, cost)).collect()

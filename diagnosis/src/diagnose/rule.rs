@@ -62,6 +62,23 @@ pub enum Outcome {
     Abstain(Message),
 }
 
+/// Parts of names that Python programs leave in a capture.
+const PYTHON: [&str; 13] = [
+    ".py",
+    "python",
+    "Python",
+    "aten::",
+    "at::native",
+    "c10::",
+    "torch",
+    "vllm",
+    "sglang",
+    "triton",
+    "aclnn",
+    "MindSpore",
+    "jit_",
+];
+
 impl FromIterator<Finding> for Outcome {
     fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
         let findings: Vec<Finding> = findings.into_iter().collect();
@@ -114,6 +131,12 @@ impl Context<'_> {
         };
         remedies.retain(|remedy| is_for(remedy) && !remedy.unless.as_ref().is_some_and(follows));
         remedies
+    }
+
+    /// Whether a name of the capture is that of Python code, of a framework that is driven from it, or of an engine's step.
+    pub fn runs_python(&self) -> bool {
+        let tells = |name: &str| PYTHON.iter().any(|part| name.contains(part)) || self.packs.step_label(name).is_some();
+        self.trace.strings.iter().any(|(_, name)| tells(name))
     }
 
     /// A finding about `class` of `rank` with everything that follows from the rule's text, the platform and the

@@ -45,6 +45,29 @@ fn counts(category: Category, launches: bool) -> bool {
     category == Category::HostApi || (category == Category::OsApi && launches)
 }
 
+/// Calls outside of the time that are named.
+const OUTSIDE: usize = 2;
+
+/// The calls of the runtime with the most time outside of the tables': what starts the device up stands there. Each row counts only
+/// what lies outside.
+pub(super) fn outside(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
+    let mut sums: FxHashMap<StringId, Sum> = FxHashMap::default();
+    for (lane, _) in host.lanes(trace) {
+        for i in (0..lane.len()).filter(|i| lane.category[*i] == Category::HostApi) {
+            let span = Span::new(lane.start[i], lane.end(i));
+            let own = span.len() - host.windows.within(span);
+            if own > 0 {
+                sums.entry(lane.name[i]).or_default().add(own, (0, 0), lane.id(i));
+            }
+        }
+    }
+    let name = |id: StringId| trace.strings.get(id);
+    let mut rows =
+        largest(sums, name, |id, sum| Row { exposed: None, ..sum.row(Kind::Call, name(id), Category::HostApi.name()) });
+    rows.truncate(OUTSIDE);
+    rows
+}
+
 /// The calls with the most time: those of the runtime on all threads of the process, those of the operating system on the
 /// threads that launch.
 pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {

@@ -41,6 +41,9 @@ pub const ROWS: usize = 5;
 /// Share of all time above which a row that no finding names needs a sentence (decided form of the first screen).
 pub const NOTABLE: f64 = 0.20;
 
+/// One part in so many of a window that a call outside of it takes at least to be told; own value.
+const OUTSIDE: Ns = 2;
+
 /// What the time of a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,13 +92,15 @@ pub struct Tables {
     pub exposed_copies: Option<Ns>,
     /// The longest pauses of the device, five at most.
     pub gaps: Vec<LongGap>,
+    /// Calls of the host that take much longer outside of this time than half of it: the device starts up there. Only of a window.
+    pub outside: Vec<Row>,
 }
 
 impl Tables {
     /// Tables of so much time without a row.
     fn empty(rank: Option<u32>, over: Over, steps: usize, time: Ns) -> Self {
-        let (rows, gaps) = (Vec::new(), Vec::new());
-        Self { rank, over, steps, time, rows, exposed_communication: None, exposed_copies: None, gaps }
+        let (rows, gaps, outside) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rank, over, steps, time, rows, exposed_communication: None, exposed_copies: None, gaps, outside }
     }
 
     /// The rows of one table, the longest first.
@@ -189,6 +194,10 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     );
     out.rows.extend(calls);
     out.rows.extend(own);
+    if over == Over::Window {
+        out.outside = calls::outside(trace, &host);
+        out.outside.retain(|row| row.total.saturating_mul(OUTSIDE) > out.time);
+    }
     // Between kernels that were run one by one the profiler worked.
     if alone {
         out.time = work.ops.iter().map(|(_, op)| op.dur()).sum();

@@ -30,6 +30,8 @@ pub(super) struct Tables {
     rows: Vec<Row>,
     /// The longest pauses of the device.
     gaps: Vec<Gap>,
+    /// Calls of the host that take more than half as long outside of this time; only of a window. Shares are of this time, too.
+    outside: Vec<Row>,
 }
 
 /// Everything of one name.
@@ -106,6 +108,7 @@ pub(super) fn tables(capture: &Capture) -> impl Iterator<Item = Tables> {
         exposed_copies_ns: own.exposed_copies,
         rows: own.rows.iter().map(|row| self::row(own, row)).collect(),
         gaps: own.gaps.iter().map(gap).collect(),
+        outside: own.outside.iter().map(|row| self::row(own, row)).collect(),
     })
 }
 

@@ -51,6 +51,7 @@ pub(super) fn largest() -> Largest {
         exposed_communication: Some(700_000),
         exposed_copies: Some(4_000),
         gaps: vec![gap],
+        outside: Vec::new(),
     };
     let clock = Samples {
         name: "sm_clock".into(),

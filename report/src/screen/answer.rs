@@ -48,6 +48,10 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
     let stage = capture.leading_rank().and_then(|rank| rank.main_class()).map(|class| super::stage(class.stage));
     let slow = place.mean as f64 > SLOW_STEPS * place.median as f64 && place.steps > 2;
     let takes = match (screen.is_window(), slow) {
+        (true, _) if place.ahead.is_some() => Text::new(
+            "Nothing marks steps: the last {mean} of the device's work count as one, after a start-up of {ahead}.",
+            "没有步的标记：设备工作的最后 {mean} 按一步计，之前的 {ahead} 是启动阶段。",
+        ),
         (true, _) => Text::new(
             "Nothing marks steps: the {mean} from the first to the last operation of the device count as one.",
             "没有步的标记：从首个到最后一个设备算子的 {mean} 按一步计。",
@@ -114,6 +118,7 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
         ("mean", Value::Ns(place.mean)),
         ("mark", Value::Ns(place.mark.unwrap_or(place.mean))),
         ("median", Value::Ns(place.median)),
+        ("ahead", Value::Ns(place.ahead.unwrap_or(0))),
         ("share", Value::Share(share)),
         ("device", Value::Text(device)),
         ("op", Value::Raw(op)),

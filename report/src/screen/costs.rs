@@ -29,7 +29,7 @@ fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = &'a Finding> + use<'a>
 }
 
 /// How many costs, and lines of what the first, the second and the others rest on and of what to do: the first keeps its words longest.
-const DETAIL: [(usize, [(usize, usize); 3]); 8] = [
+const DETAIL: [(usize, [(usize, usize); 3]); 10] = [
     (MOST, [(3, 2), (3, 2), (2, 1)]),
     (MOST, [(3, 2), (2, 1), (1, 1)]),
     (MOST, [(3, 1), (2, 1), (1, 0)]),
@@ -38,6 +38,8 @@ const DETAIL: [(usize, [(usize, usize); 3]); 8] = [
     (3, [(3, 1), (2, 0), (0, 0)]),
     (3, [(2, 1), (0, 0), (0, 0)]),
     (2, [(1, 0), (0, 0), (0, 0)]),
+    (2, [(0, 0), (0, 0), (0, 0)]),
+    (1, [(0, 0), (0, 0), (0, 0)]),
 ];
 
 /// Whether there are any.
@@ -126,12 +128,31 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
     Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
 }
 
-/// What a finding takes from a step, ns: the cost that it names, else the time that it is the first to claim; no less than what its
-/// change brings.
+/// What a finding takes from a step, ns: the cost that it names, else the time that its change removes, else what that brings.
 fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
-    let named = if finding.cost > 0 { finding.cost } else { finding.explains };
-    named.max(most)
+    let removes = finding.changes.first().map_or(0, |(_, change)| change.removes);
+    [finding.cost, removes].into_iter().find(|ns| *ns > 0).unwrap_or(most)
+}
+
+/// Part of a cost by which a fix saves more before that needs a word; own value.
+const BEYOND: f64 = 0.10;
+
+/// What else the fix saves, where that is more than the cost; or the finding that is about the same time.
+fn beside(screen: &Screen<'_>, finding: &Finding) -> String {
+    let rule = finding.same_time_as.unwrap_or_default();
+    let most = finding.estimate.from - finding.estimate.to_low;
+    let beyond = finding.estimate.method != Method::None && most as f64 > (1.0 + BEYOND) * amount(finding) as f64;
+    let said = match (beyond, finding.layer, screen.lang) {
+        (true, Layer::Operator, Lang::En) => " The fix saves their launches, too.".to_owned(),
+        (true, Layer::Operator, Lang::Zh) => "修复后其下发也随之省去。".to_owned(),
+        (true, _, Lang::En) => " The fix saves idle time around it, too.".to_owned(),
+        (true, _, Lang::Zh) => "修复后其前后的空闲也随之减少。".to_owned(),
+        (false, _, Lang::En) if !rule.is_empty() => format!(" It is the same time as that of {rule}."),
+        (false, _, Lang::Zh) if !rule.is_empty() => format!("与 {rule} 为同一段时间。"),
+        _ => String::new(),
+    };
+    said
 }
 
 /// Which rank a finding is about, where it is another than that of the screen.
@@ -155,8 +176,11 @@ fn cost(
 ) -> Vec<Line> {
     let width = screen.width();
     let title = rules::find(finding.rule).map_or("", |rule| screen.get(rule.doc().title));
-    let claimed =
-        format!("{}{}", elsewhere(screen, finding), say::message(&finding.claim, &finding.class, screen.lang));
+    let claimed = say::message(&finding.claim, &finding.class, screen.lang);
+    let stop = if claimed.ends_with(['.', '。']) { "" } else { screen.get(Text::new(".", "。")) };
+    let also = beside(screen, finding);
+    let stop = if also.is_empty() { "" } else { stop };
+    let claimed = format!("{}{claimed}{stop}{also}", elsewhere(screen, finding));
     let title = if title.is_empty() { claimed.clone() } else { title.to_owned() };
     let name = match screen.lang {
         Lang::En => format!(" ({})", finding.rule),

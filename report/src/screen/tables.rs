@@ -29,6 +29,7 @@ pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
     let tables: Vec<&Tables> = screen.capture.tables().filter(|own| !own.rows.is_empty()).collect();
     for own in screen.capture.tables().take(1) {
         notes.extend(exposed(screen, own));
+        notes.extend(largest::outside(own, screen.lang).map(|line| say::plain(&line.words())));
         let told =
             own.unnamed().into_iter().find(|row| row.kind != Kind::Idle || !screen.capture.loss.forbids_shares());
         notes.extend(told.map(|row| say::plain(&largest::unnamed(own, row, screen.lang).words())));

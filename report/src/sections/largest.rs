@@ -68,7 +68,8 @@ fn tables(page: &mut Page<'_>, own: &Tables) {
         page.table(inlines![title, of], table);
     }
     exposed(page, own);
-    let sentences: Vec<Inlines> = own.unnamed().into_iter().map(|row| largest::unnamed(own, row, page.lang)).collect();
+    let sentences = own.unnamed().into_iter().map(|row| largest::unnamed(own, row, page.lang));
+    let sentences: Vec<Inlines> = largest::outside(own, page.lang).into_iter().chain(sentences).collect();
     page.list(sentences);
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Ns, StringId};
 
 use crate::{
-    analysis::{CopyDir, Edit, Layer},
+    analysis::{AnchorKind, CopyDir, Edit, Layer},
     cause::{Cost, Kind, Population, population::Counted},
     ledger::device::Work,
     platform::Packs,
@@ -46,6 +46,9 @@ fn of_rank(counted: &Counted<'_>) -> Option<Cost> {
     // The host that waits for a copy goes on earlier, too, where the device waits for the host at all.
     let busy: Ns = counted.work.iter().map(|work| work.own).sum();
     let idle = (counted.total - busy).max(0);
-    let bounds = (exposed * SURE / 100, exposed + (exposed * 3 / 100 + counted.total / 100).min(idle));
+    // A few copies of a window may be its set-up and its result: sure is only what its kernels can hide.
+    let marked = counted.rank.anchor.kind != AnchorKind::WholeCapture;
+    let hidden = if marked { exposed } else { exposed.min(busy - exposed) };
+    let bounds = (hidden.max(0) * SURE / 100, exposed + (exposed * 3 / 100 + counted.total / 100).min(idle));
     Some(counted.of_work(kind, Layer::Runtime, works, (exposed, bounds), edits))
 }

@@ -110,7 +110,7 @@ fn found(
         true => steps.keys().filter_map(|step| host.get(step)).sum::<Ns>().max(total) + counted.total / APART,
         false => total,
     };
-    let site = || site(idle, owned);
+    let site = || site(population, packs, idle, owned);
     let kind = match owned.kind {
         Why::Host => Kind::Owner(site()),
         Why::Chain => Kind::Chain(site()),
@@ -191,7 +191,7 @@ fn served<'w>(counted: &'w Counted<'_>, owned: &Owned, gaps: &BTreeMap<u32, Ns>)
 /// Whether the host waits there for requests: an empty queue is no fault.
 fn waits_for_requests(idle: &Idle<'_>, owned: &Owned, packs: &Packs, population: &Population<'_>) -> bool {
     let waits = |name: StringId| packs.host_activity(population.text(name)) == Some("await_request");
-    let site = site(idle, owned);
+    let site = site(population, packs, idle, owned);
     site.record.into_iter().chain(site.path).any(waits)
 }
 
@@ -217,7 +217,14 @@ fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u
     });
     let carry: Vec<u32> = carry.map(|(_, gap)| *gap).collect();
     let longest = order.first().map_or(0, |(ns, _)| *ns);
-    if carry.len() <= SINGLE && longest.saturating_mul(EVENT) >= counted.total {
+    // What few steps have in at least every second of them comes again.
+    let marked = counted.rank.anchor.kind != AnchorKind::WholeCapture && counted.steps.len() > 1;
+    let mut held: Vec<u32> =
+        carry.iter().filter_map(|gap| counted.rank.gaps.get(*gap as usize)).map(|gap| gap.step).collect();
+    held.sort_unstable();
+    held.dedup();
+    let again = marked && 2 * held.len() >= counted.steps.len();
+    if carry.len() <= SINGLE && longest.saturating_mul(EVENT) >= counted.total && !again {
         return Occurs::Once;
     }
     let window = counted.window();
@@ -262,7 +269,9 @@ fn is_of_pipeline(population: &Population<'_>, counted: &Counted<'_>, owned: &Ow
 }
 
 /// Where the heaviest part of an owner's time lies.
-fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
+fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Owned) -> Site {
+    // The mark of a step says where, not what.
+    let is_mark = |name: StringId| packs.step_label(population.text(name)).is_some();
     let mut paths: FxHashMap<_, Ns> = FxHashMap::default();
     for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
         if let Some(path) = part.path {
@@ -273,7 +282,7 @@ fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
         return Site::default();
     };
     if owned.key.is_none() {
-        return Site { among: among(idle, &paths, owned.ns), ..Site::default() };
+        return Site { among: among(idle, &paths, owned.ns, &is_mark), ..Site::default() };
     }
     let record = |key: Option<Key>| key.and_then(|key| idle.names.record_of(key));
     // The path below the owner is not what the cost is named by.
@@ -284,22 +293,44 @@ fn site(idle: &Idle<'_>, owned: &Owned) -> Site {
         _ => None,
     };
     let held = own.and_then(|key| idle.names.record_of(key));
-    let around: Vec<StringId> = along.filter_map(|key| idle.names.record_of(key)).collect();
+    // An owner of many callers is called from none of them.
+    let around = around(idle, &paths);
+    let holds = |key: &Key| 2 * around.get(key).copied().unwrap_or(0) >= owned.ns;
+    let around: Vec<StringId> = along.filter(holds).filter_map(|key| idle.names.record_of(key)).collect();
     let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
-    let among = if between.is_none() { beside(idle, &paths, owned) } else { Vec::new() };
+    let among = if between.is_none() { beside(idle, &paths, owned, &is_mark) } else { Vec::new() };
     Site { record: held, between, path, among }
+}
+
+/// Time under each record of some paths.
+fn around(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>) -> FxHashMap<Key, Ns> {
+    let mut out: FxHashMap<Key, Ns> = FxHashMap::default();
+    for (path, ns) in paths {
+        let mut keys: Vec<Key> = idle.names.along(*path).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            *out.entry(key).or_default() += ns;
+        }
+    }
+    out
 }
 
 /// Share of an owner that was merged below which its record does not stand for all of it.
 const ALONE: f64 = 0.85;
 
 /// The record of a merged owner and the largest one beside it, each with its share; nothing where the first stands for all.
-fn beside(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>, owned: &Owned) -> Vec<(StringId, f64)> {
+fn beside(
+    idle: &Idle<'_>,
+    paths: &FxHashMap<Path, Ns>,
+    owned: &Owned,
+    is_mark: &dyn Fn(StringId) -> bool,
+) -> Vec<(StringId, f64)> {
     let own = |path: &Path| owned.key.is_some_and(|key| idle.names.along(*path).any(|along| along == key));
     let (held, others): (FxHashMap<Path, Ns>, FxHashMap<Path, Ns>) = paths.iter().partition(|(path, _)| own(path));
     let share = held.values().sum::<Ns>() as f64 / owned.ns.max(1) as f64;
     let record = owned.key.and_then(|key| idle.names.record_of(key));
-    let other = among(idle, &others, owned.ns).into_iter().find(|(name, _)| Some(*name) != record);
+    let other = among(idle, &others, owned.ns, is_mark).into_iter().find(|(name, _)| Some(*name) != record);
     match record.zip(other) {
         Some((record, other)) if share < ALONE => vec![(record, share), other],
         _ => Vec::new(),
@@ -312,10 +343,15 @@ const AMONG: usize = 2;
 const WORTH: f64 = 0.05;
 
 /// The records that hold the most of an owner's time, each with its share.
-fn among(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>, total: Ns) -> Vec<(StringId, f64)> {
+fn among(
+    idle: &Idle<'_>,
+    paths: &FxHashMap<Path, Ns>,
+    total: Ns,
+    is_mark: &dyn Fn(StringId) -> bool,
+) -> Vec<(StringId, f64)> {
     let mut records: BTreeMap<StringId, Ns> = BTreeMap::new();
     for (path, ns) in paths {
-        if let Some((name, _)) = idle.names.innermost(*path) {
+        if let Some((name, _)) = idle.names.innermost(*path).filter(|(name, _)| !is_mark(*name)) {
             *records.entry(name).or_default() += ns;
         }
     }

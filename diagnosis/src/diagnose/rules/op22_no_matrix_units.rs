@@ -159,8 +159,8 @@ fn with_units(cx: &Context<'_>, rank: &Rank, op: &DeviceOp, ceilings: &Ceilings<
     let shaped = || op_shapes::gemm(&op_shapes::inputs(cx.trace, rank, op));
     let (best, worst) = match (chip.and_then(ratio), shaped()) {
         (Some(ratio), Some(gemm)) => bounded(gemm, dur, ratio, ceilings),
-        // Without shapes a ratio of peaks is no bound: operands of half the width are read in half the time, too.
-        (Some(ratio), None) => (ratio * HALF * dur, dur),
+        // Without shapes a kernel may be bound by arithmetic: then the ratio of peaks is the best.
+        (Some(ratio), None) => (ratio * dur, dur),
         (None, _) => (HALF * dur, dur),
     };
     (best.min(dur) as i64, worst.min(dur) as i64)

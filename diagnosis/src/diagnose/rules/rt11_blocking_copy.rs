@@ -330,5 +330,10 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
     let index = |copies: &[&(usize, &DeviceOp, i64)]| copies.iter().map(|(i, ..)| *i as u32).collect::<Vec<u32>>();
     let gone = (!gone.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Remove(index(&gone)))));
     let beside = (!needed.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Aside(index(&needed)))));
-    [Edit::Unblock(calls), Edit::Resize(pinned)].into_iter().chain(beside).chain(gone).collect()
+    // Without marks the copies may be set-up and result, and nobody promises that they become shorter.
+    let shorter = match rank.anchor.kind {
+        AnchorKind::WholeCapture => Edit::Hoped(Box::new(Edit::Resize(pinned))),
+        _ => Edit::Resize(pinned),
+    };
+    [Edit::Unblock(calls), shorter].into_iter().chain(beside).chain(gone).collect()
 }

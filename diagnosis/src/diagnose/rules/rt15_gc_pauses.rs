@@ -100,7 +100,8 @@ fn recorded(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
 fn conjectured(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
     let rank = workload.rank;
     let found = pauses::of(cx, workload);
-    if found.len() < 2 {
+    // A program without an interpreter collects no garbage.
+    if found.len() < 2 || !cx.runs_python() {
         return None;
     }
     let lengths: Vec<i64> = found.iter().map(|pause| pause.silent).collect();

@@ -4,7 +4,7 @@ use model::Ns;
 
 use super::{VerdictLayer, headline::largest};
 use crate::{
-    analysis::{Bucket, Class, Layer, OpKind, Rank},
+    analysis::{AnchorKind, Bucket, Class, Layer, OpKind, Rank},
     diagnose::rule::Context,
     i18n::Text,
 };
@@ -37,6 +37,9 @@ pub struct Place {
     /// How long the mark of the only step lasts, ns, where the host alone works for most of it.
     #[serde(skip)]
     pub mark: Option<Ns>,
+    /// What the device did before a window that begins after a start-up, ns.
+    #[serde(skip)]
+    pub ahead: Option<Ns>,
 }
 
 impl Place {
@@ -68,8 +71,16 @@ impl Place {
             mean: workload.mean(),
             median: workload.median(),
             mark: rank.lead.as_ref().filter(|lead| 2 * lead.alone() > lead.mark).map(|lead| lead.mark),
+            ahead: ahead(rank),
         })
     }
+}
+
+/// From the first operation of the device to the window, where operations lie before it.
+fn ahead(rank: &Rank) -> Option<Ns> {
+    let window = rank.steps.first().filter(|_| rank.anchor.kind == AnchorKind::WholeCapture)?.window;
+    let first = rank.timeline.ops.first()?.start;
+    (first < window.start).then(|| window.start - first)
 }
 
 impl VerdictLayer {

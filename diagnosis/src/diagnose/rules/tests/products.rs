@@ -103,8 +103,8 @@ fn op22_names_32_bit_products_of_ordinary_cores_where_the_device_has_matrix_unit
     let [found] = &check("OP-22", &plain)[..] else { panic!("one finding") };
     let [Edit::Resize(_), Edit::Hoped(hoped)] = &found.changes[0].1.edits[..] else { panic!("{found:?}") };
     let Edit::Resize(ops) = &**hoped else { panic!("{hoped:?}") };
-    // 19.5 of 312 Tflop/s, and half of the bytes to read.
-    assert!(ops.iter().all(|(_, ns)| (6_000..6_500).contains(ns)), "{ops:?}");
+    // 19.5 of 312 Tflop/s: that operands of 16 bits are read in half the time does not add to it.
+    assert!(ops.iter().all(|(_, ns)| (12_000..13_000).contains(ns)), "{ops:?}");
     assert!(!fires("OP-22", &run("NVIDIA A100-SXM4-80GB", "ampere_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn")));
     assert!(!fires("OP-22", &run("Tesla P4", "maxwell_sgemm_128x64_tn")), "no matrix units");
     // Gradients of convolutions, of a capture that names no device: other kernels of it do.

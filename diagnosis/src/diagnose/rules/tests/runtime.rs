@@ -289,6 +289,22 @@ fn rt15_tells_recorded_collections_from_silence() {
     assert!(!fires("RT-15", &silent(&[16])));
 }
 
+/// A C++ program of distances between points was told to freeze its garbage collector.
+#[test]
+fn a_program_without_an_interpreter_has_no_garbage_collection() {
+    let run = |kernel: &'static str| {
+        let mut script = Script::default();
+        let mut at = 0;
+        for i in 0..40 {
+            script.launch((at, at + us(5)), kernel, (at + us(6), at + us(506)));
+            script.call("cudaDeviceSynchronize", (at + us(6), at + us(510)));
+            at += us(520) + if i % 12 == 11 { us(8_000) } else { 0 };
+        }
+        script.analyze()
+    };
+    assert!(!fires("RT-15", &run("compute_distances(float *, int)")));
+}
+
 #[test]
 fn rt08_names_preparation_without_graphs_by_its_ranges() {
     let run = |prepares: bool| {

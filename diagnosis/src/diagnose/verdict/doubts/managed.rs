@@ -1,9 +1,13 @@
 //! Managed memory that the driver moved by itself: kernels and the host wait for it at page faults, and no call asked for it.
 
-use model::{Category, CopyDetail, Detail, ImportStat, Ns, slice::MANAGED};
+use model::{Category, CopyDetail, Detail, ImportStat, Ns, Span, slice::MANAGED};
 
 use super::{Case, Unjudged};
-use crate::i18n::{Message, Text, Value};
+use crate::{
+    analysis::OpKind,
+    diagnose::signals::reading::{merged, overlap},
+    i18n::{Message, Text, Value},
+};
 
 /// What it says.
 const SENTENCE: Text = Text::new(
@@ -13,11 +17,17 @@ const SENTENCE: Text = Text::new(
 /// Time of migrations over that of the step from which the layer to blame hangs on them: kernels are as long as their page faults
 /// make them; own value.
 const DECIDES: f64 = 0.10;
+/// The same where migrations run beside kernels.
+const BESIDE: Text = Text::new(
+    "how fast the kernels would be without page faults: for {beside} of their {kernels} managed (unified) memory migrates beside them ({n} times, {bytes} in {time}{faults}); prefetch it with cudaMemPrefetchAsync, or use cudaMalloc with explicit copies",
+    "没有缺页时内核有多快：其 {kernels} 中有 {beside} 伴随托管（统一）内存迁移（{n} 次，共 {bytes}、{time}{faults}）；请用 cudaMemPrefetchAsync 预取，或改用 cudaMalloc 与显式拷贝",
+);
 const FAULTS: Text = Text::new(" ({n} page faults)", "（缺页 {n} 次）");
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let trace = case.cx.trace;
     let (mut n, mut bytes, mut time): (u64, i64, Ns) = (0, 0, 0);
+    let mut moves: Vec<Span> = Vec::new();
     for lane in trace.lanes.iter() {
         for row in (0..lane.len()).filter(|row| lane.category[*row] == Category::DeviceOther) {
             let Some(Detail::Copy(CopyDetail { bytes: moved, src: Some(src), .. })) = trace.detail(lane, row) else {
@@ -29,6 +39,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
             n += 1;
             bytes = bytes.saturating_add(moved.unwrap_or(0));
             time = time.saturating_add(lane.dur[row]);
+            moves.push(Span::new(lane.start[row], lane.end(row)));
         }
     }
     if n == 0 {
@@ -39,9 +50,22 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         0 => Value::Text(Text::new("", "")),
         faults => Message::new(FAULTS, [("n", Value::Count(faults))]).within(),
     };
-    let args = [("n", Value::Count(n)), ("bytes", Value::Bytes(bytes)), ("time", Value::Ns(time)), ("faults", faults)];
+    let ops = case.longest.map_or(&[][..], |(rank, _)| rank.timeline.ops.as_slice());
+    let kernels = ops.iter().filter(|op| op.kind == OpKind::Compute).map(|op| Span::new(op.start, op.end));
+    let kernels = merged(kernels.collect());
+    let beside = overlap(&kernels, &merged(moves));
+    let kernels: Ns = kernels.iter().map(|span| span.len()).sum();
+    let args = [
+        ("n", Value::Count(n)),
+        ("bytes", Value::Bytes(bytes)),
+        ("time", Value::Ns(time)),
+        ("faults", faults),
+        ("beside", Value::Ns(beside)),
+        ("kernels", Value::Ns(kernels)),
+    ];
+    let says = if beside > 0 { BESIDE } else { SENTENCE };
     let share = (time as f64 / lasts.max(1) as f64).min(1.0);
-    Some(Unjudged { share, sentence: Message::new(SENTENCE, args), because: Vec::new(), decides: share >= DECIDES })
+    Some(Unjudged { share, sentence: Message::new(says, args), because: Vec::new(), decides: share >= DECIDES })
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Most of the steps is compilation or graph capture: a start-up and no decode step.
 
+use model::{Ns, Span};
+
 use super::{Case, Ruling, step_args};
 use crate::{
-    analysis::Bucket,
+    analysis::{Bucket, Call},
     diagnose::signals::start_up::{before_first, first_uses, prepared, preparing_gap, records_graphs},
     i18n::{Message, Text, Value},
 };
@@ -29,6 +31,12 @@ const FIRST_USE: Text = Text::new(
     "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待 {n} 次首次调用（仅 {call} 就有 {longest}）：正在创建设备上下文并加载内核代码，属于启动阶段；请先运行一次相同的工作再采集。",
 );
 
+/// The same where the context of the device was made before.
+const FIRST_LAUNCH: Text = Text::new(
+    "{subject} ({class}): {lasts} {step}, for {share} of it the device waits for calls that were the first of their kind ({n} of them, {call} alone for {longest}): the code of kernels or of a library is loaded, so this is a start-up; run the same work once before recording.",
+    "{subject}（{class}）：{lasts} {step}，其中 {share} 设备在等待 {n} 次首次调用（仅 {call} 就有 {longest}）：正在加载内核或库的代码，属于启动阶段；请先运行一次相同的工作再采集。",
+);
+
 /// What it says where no call shows what made the host slow, and everything happens for the first time.
 const BEFORE_FIRST: Text = Text::new(
     "{subject} ({class}): {lasts} {step}, for {share} of it the device waits before operations whose kernels run for the first time ({n} such pauses, the longest {longest}): that is where libraries and the code of kernels are loaded as a rule, so this is most likely a start-up; run the same work once before recording.",
@@ -46,14 +54,24 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
         let args = [("share", Value::Share(share)), ("gap", Value::Ns(gap))];
         Message::new(GAP, step_args(rank, class).into_iter().chain(args))
     } else if let Some((calls, share)) = first_uses(rank, class) {
-        let longest = calls.iter().max_by_key(|call| call.end - call.start)?;
+        // Of a call that began before the steps only what lies in them.
+        let lag = rank.timeline.lag;
+        let inside = |call: &Call| -> Ns {
+            let span = Span::new(call.start.saturating_sub(lag), call.end.saturating_sub(lag));
+            rank.steady_steps(class).map(|step| step.window.clip(span).len()).sum()
+        };
+        let longest = calls.iter().max_by_key(|call| inside(call))?;
+        let begun = rank.timeline.ops.first().is_some_and(|op| {
+            rank.timeline.call(op).is_none_or(|first| calls.iter().all(|call| call.start > first.start))
+        });
+        let says = if begun { FIRST_LAUNCH } else { FIRST_USE };
         let args = [
             ("share", Value::Share(share)),
             ("n", Value::Count(calls.len() as u64)),
             ("call", Value::Raw(case.cx.trace.strings.get(longest.name).to_owned())),
-            ("longest", Value::Ns(longest.end - longest.start)),
+            ("longest", Value::Ns(inside(longest))),
         ];
-        Message::new(FIRST_USE, step_args(rank, class).into_iter().chain(args))
+        Message::new(says, step_args(rank, class).into_iter().chain(args))
     } else {
         let (n, longest, share) = before_first(rank, class).filter(|(.., share)| !is_explained(case, *share))?;
         let args = [("share", Value::Share(share)), ("n", Value::Count(n as u64)), ("longest", Value::Ns(longest))];
