@@ -297,11 +297,14 @@ fn a_program_without_an_interpreter_has_no_garbage_collection() {
         let mut at = 0;
         for i in 0..40 {
             script.launch((at, at + us(5)), kernel, (at + us(6), at + us(506)));
-            script.call("cudaDeviceSynchronize", (at + us(6), at + us(510)));
-            at += us(520) + if i % 12 == 11 { us(8_000) } else { 0 };
+            script.launch((at + us(6), at + us(9)), "argmax_kernel", (at + us(507), at + us(520)));
+            let copied = (at + us(521), at + us(523));
+            script.copy("cudaMemcpy", (at + us(10), at + us(530)), "DtoH", "pageable", 8, copied);
+            at += us(540) + if [16, 30].contains(&i) { us(8_000) } else { 0 };
         }
         script.analyze()
     };
+    assert!(fires("RT-15", &run("at::native::vectorized_elementwise_kernel")));
     assert!(!fires("RT-15", &run("compute_distances(float *, int)")));
 }
 
