@@ -31,8 +31,8 @@ pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
         ("apart", Value::Ns(cost.apart)),
     ];
     const ONCE: Text = Text::new(
-        "{cost} of {mean} per step ({share}), in one or two events that do not come again: {what}",
-        "每步 {mean} 中的 {cost}（{share}），为一两次不再重复的事件：{what}",
+        "{cost} of {mean} per step ({share}), most of it in one or two events that do not come again: {what}",
+        "每步 {mean} 中的 {cost}（{share}），大部分为一两次不再重复的事件：{what}",
     );
     const ONE: Text = Text::new(
         "{cost} of {mean} per step ({share}), in one event that does not come again: {what}",

@@ -18,6 +18,8 @@ const LINES: usize = 4;
 const LEAST: f64 = 0.005;
 /// Mean over median from which the slow steps have words of their own (decided form of the verdict).
 const SLOW_STEPS: f64 = 1.05;
+/// The same from which they are called much slower; own value.
+const MUCH_SLOWER: f64 = 1.5;
 /// What a bar is drawn with, the largest part first: each is told by its letter too.
 const TONES: [char; 4] = ['█', '▒', '░', '·'];
 
@@ -56,9 +58,13 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
             "Nothing marks steps: the {mean} from the first to the last operation of the device count as one.",
             "没有步的标记：从首个到最后一个设备算子的 {mean} 按一步计。",
         ),
-        (_, true) => Text::new(
+        (_, true) if place.mean as f64 > MUCH_SLOWER * place.median as f64 => Text::new(
             "A {stage}step takes {mean} on average, {median} in the median: some steps are much slower.",
             "一个{stage}步平均耗时 {mean}，中位数 {median}：部分步明显更慢。",
+        ),
+        (_, true) => Text::new(
+            "A {stage}step takes {mean} on average, {median} in the median.",
+            "一个{stage}步平均耗时 {mean}，中位数 {median}。",
         ),
         (_, false) if place.mark.is_some() => Text::new(
             "The {stage}step's mark lasts {mark}. From the first to the last device operation it takes {mean}; for the rest only the host works.",

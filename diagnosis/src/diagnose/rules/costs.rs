@@ -64,7 +64,7 @@ const SHRINKS: Text = Text::new("Change it and record again: the cost shrinks.",
 static OWNER: Doc = doc(
     "CO-01",
     Layer::Runtime,
-    Text::new("Device idle while the host does one thing", "主机执行某段代码时设备空闲"),
+    Text::new("Device idle while the host is busy", "主机忙碌时设备空闲"),
     Text::new(
         "Idle time by what the launching thread did at each instant, down to the deepest record that holds half of it.",
         "按下发线程每一时刻所做的事划分空闲时间，直到仍占一半的最内层记录。",

@@ -78,8 +78,8 @@ const KIND: Kind = Kind {
     per_layer: None,
     formula: Text::new("time that matrix units save at best / mean step", "使用矩阵单元最多可省的时间 / 平均步时"),
     claim: Text::new(
-        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy}. On tensor cores, in 16 bits, or in TF32 where the device does that faster, up to {time} of {step} less ({share}).",
-        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}。改用张量核心（16 位，或设备上更快时的 TF32）最多可省 {time}，步时 {step}（{share}）。",
+        "{count} products per step of {class} run 32-bit kernels without tensor cores (sgemm); they take {busy} of {step}. Tensor cores, in 16 bits or in TF32 where the device does that faster, avoid up to {time} of that.",
+        "{class} 每步有 {count} 个矩阵乘使用不经张量核心的 32 位内核（sgemm）；耗时 {busy}，步时 {step}。改用张量核心（16 位，或设备上更快时的 TF32）最多可省其中 {time}。",
     ),
     what: Text::new("time of products without matrix units per step", "每步未使用矩阵单元的矩阵乘耗时"),
     rivals: &[(

@@ -14,8 +14,8 @@ const LEAST: f64 = 0.30;
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "what rank {rank} does outside of its steps: {outside} of {span} lie there, and the shares and gains leave them out; the longest pause of the device there lasts {longest}{owner}",
-    "rank {rank} 在各步之外做了什么：{span} 中有 {outside} 在步外，占比与收益均未计入；设备在其中最长的停顿为 {longest}{owner}",
+    "what rank {rank} does outside of the steps that count: {outside} of {span} lie there, and the shares and gains leave them out; the longest pause of the device there lasts {longest}{owner}",
+    "rank {rank} 在计入的步之外做了什么：{span} 中有 {outside} 在其外，占比与收益均未计入；设备在其中最长的停顿为 {longest}{owner}",
 );
 
 /// What it says of a window that begins after loading.
