@@ -91,10 +91,20 @@ pub struct Competing {
 }
 
 impl Finding {
-    /// What it costs, as a share of the step: the cost that it names, or what its change brings.
+    /// What it costs, as a share of the step: the cost that it names, or what its change brings; of kernels what it removes of their
+    /// time, as that needs no replay.
     pub fn size(&self) -> f64 {
-        let share = self.cost as f64 / self.estimate.from.max(1) as f64;
-        (self.weight * share).max(self.estimate.mid_gain_share())
+        let share = |ns: Ns| ns as f64 / self.estimate.from.max(1) as f64;
+        let removed = match self.layer {
+            Layer::Operator => share(self.removes()).min(self.estimate.max_gain_share()),
+            _ => 0.0,
+        };
+        (self.weight * share(self.cost)).max(removed).max(self.estimate.mid_gain_share())
+    }
+
+    /// What its change removes from a step of its first rank, ns.
+    pub fn removes(&self) -> Ns {
+        self.changes.first().map_or(0, |(_, change)| change.removes)
     }
 
     /// Speaks of one window from now on, in which no step is marked.

@@ -128,11 +128,10 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
     Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
 }
 
-/// What a finding takes from a step, ns: the cost that it names, else the time that its change removes, else what that brings.
+/// What a finding takes from a step, ns: the cost that it names or the time that its change removes, else what that brings.
 fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
-    let removes = finding.changes.first().map_or(0, |(_, change)| change.removes);
-    [finding.cost, removes].into_iter().find(|ns| *ns > 0).unwrap_or(most)
+    Some(finding.cost.max(finding.removes())).filter(|ns| *ns > 0).unwrap_or(most)
 }
 
 /// Part of a cost by which a fix saves more before that needs a word; own value.

@@ -146,7 +146,24 @@ fn singles(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)
         return (single > 0).then_some((parts, single));
     }
     let (parts, single, narrow) = by_width(cx, rank, before_logits(rank, step));
-    (single > 0 && narrow >= single).then_some((parts, single))
+    let widened = || {
+        let casts = before_logits(rank, step).filter(|(_, op, _)| op.kind == OpKind::Compute);
+        let casts = casts.filter(|(_, op, _)| widens(cx.trace.strings.get(op.name))).count();
+        casts >= MANY && casts >= parts.len().div_ceil(2)
+    };
+    (single > 0 && (narrow >= single || widened())).then_some((parts, single))
+}
+
+/// Casts to 32 bits of a step from which its 32-bit products read what was 16 bits wide, where they are half as many; own value.
+const MANY: usize = 8;
+
+/// Whether a kernel casts from 16 to 32 bits, by its name: `cast_f16_f32`.
+fn widens(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    let narrow = |word: &str| matches!(word, "f16" | "fp16" | "half" | "float16" | "bf16" | "bfloat16");
+    let wide = |word: &str| matches!(word, "f32" | "fp32" | "float" | "float32");
+    is_cast(name) && words.any(narrow) && words.any(wide)
 }
 
 /// Products with 32-bit operands, and the time of those and of narrower ones, ns.
