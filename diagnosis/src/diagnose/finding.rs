@@ -91,12 +91,12 @@ pub struct Competing {
 }
 
 impl Finding {
-    /// What it costs, as a share of the step: the cost that it names, or what its change brings; of kernels what it removes of their
-    /// time, as that needs no replay.
+    /// What it costs, as a share of the step: the cost that it names, or what its change brings. Of kernels it may name a part as a
+    /// cost and remove more of their time, which needs no replay.
     pub fn size(&self) -> f64 {
         let share = |ns: Ns| ns as f64 / self.estimate.from.max(1) as f64;
         let removed = match self.layer {
-            Layer::Operator => share(self.removes()).min(self.estimate.max_gain_share()),
+            Layer::Operator if self.cost > 0 => share(self.removes()).min(self.estimate.max_gain_share()),
             _ => 0.0,
         };
         (self.weight * share(self.cost)).max(removed).max(self.estimate.mid_gain_share())

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use model::{Ns, Span, StringId};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::descend::Owned;
 use crate::{
@@ -215,7 +215,7 @@ fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u
         sum += ns;
         more
     });
-    let carry: Vec<u32> = carry.map(|(_, gap)| *gap).collect();
+    let carry: FxHashSet<u32> = carry.map(|(_, gap)| *gap).collect();
     let longest = order.first().map_or(0, |(ns, _)| *ns);
     // What few steps have in at least every second of them comes again.
     let marked = counted.rank.anchor.kind != AnchorKind::WholeCapture && counted.steps.len() > 1;
