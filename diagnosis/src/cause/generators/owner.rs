@@ -145,7 +145,9 @@ fn found(
         edits: edits.into_iter().map(|edit| (counted.at, edit)).collect(),
         bounds: (least, most.max(total)),
         occurs: lies(counted, idle, owned, &gaps),
-        inherent: waits_for_requests(idle, owned, packs, population) || is_of_pipeline(population, counted, owned),
+        inherent: waits_for_requests(idle, owned, packs, population)
+            || is_of_pipeline(population, counted, owned)
+            || is_between_steps(population, packs, idle, counted, owned),
     };
     let called = called(population, &cost.kind);
     Some((called, cost))
@@ -266,6 +268,22 @@ const STAGE: Ns = 8;
 fn is_of_pipeline(population: &Population<'_>, counted: &Counted<'_>, owned: &Owned) -> bool {
     let pairs = population.analysis.job.groups.iter().any(|group| group.is_pair && group.ranks.contains(&counted.at));
     pairs && matches!(owned.kind, Why::Turnaround(_)) && owned.ns * STAGE < counted.total
+}
+
+/// Part of the counted time up to which an engine that schedules between two steps does so in any run, one part in so many.
+const SCHEDULES: Ns = 10;
+
+/// Whether it is the usual way from one step's mark to the next of an engine that waits for each step's tokens.
+fn is_between_steps(
+    population: &Population<'_>,
+    packs: &Packs,
+    idle: &Idle<'_>,
+    counted: &Counted<'_>,
+    owned: &Owned,
+) -> bool {
+    let is_mark = |name: Option<StringId>| name.is_some_and(|name| packs.step_label(population.text(name)).is_some());
+    let small = matches!(owned.kind, Why::Turnaround(_)) && owned.ns.saturating_mul(SCHEDULES) < counted.total;
+    small && site(population, packs, idle, owned).between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
 }
 
 /// Where the heaviest part of an owner's time lies.

@@ -136,6 +136,11 @@ fn conjectured(cx: &Context<'_>, workload: &Workload<'_>) -> Option<Finding> {
     // A few short ones are what every host has now and then: nobody promises that they go away.
     let recurs = |pause: &&pauses::Pause<'_>| found.len() >= RECUR || pause.is_long || pause.silent >= HEAVY;
     let (certain, rest): (Vec<_>, Vec<_>) = found.iter().partition(recurs);
+    // A stage of a pipeline waits for the others now and then, too.
+    let pairs = cx.analysis.job.groups.iter().any(|group| group.is_pair);
+    if pairs && certain.is_empty() {
+        return None;
+    }
     let edits = stretches(&certain).into_iter().chain(change::hoped(stretches(&rest))).collect();
     let most = if in_doubt { Confidence::Low } else { Confidence::Medium };
     let found = finding(cx, workload, (&lengths, most, edits), fact, rival)?;
