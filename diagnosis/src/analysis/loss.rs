@@ -93,6 +93,8 @@ pub struct Ranks {
 pub struct Loss {
     /// Device operations.
     pub device: Part,
+    /// Of the lost ones, those of which only the numbers of the others tell.
+    pub missing: u64,
     /// Whether all lost ones are kernels.
     pub only_kernels: bool,
     /// Calls, operators or ranges of the host: of these kinds the one that lost the largest share.
@@ -146,6 +148,7 @@ impl Loss {
         let files = trace.stats.iter().filter(|stat| stat.name.ends_with(FILE)).map(|stat| stat.count).sum();
         Self {
             device: Part::of(lost.max(linked_to).saturating_add(missing), kept),
+            missing,
             only_kernels,
             host: of_host(trace, &host, most),
             unknown: Part::of(damaged.saturating_sub(told), trace.slice_count() as u64),

@@ -42,7 +42,8 @@ fn set_apart(costs: &mut [Cost]) {
     for cost in costs.iter().filter(|cost| cost.occurs != Occurs::Throughout && !cost.is_size()) {
         *once.entry(cost.rank).or_default() += cost.total;
     }
-    for cost in costs.iter_mut().filter(|cost| cost.occurs == Occurs::Throughout) {
+    // Of a single step, or of a window, nobody knows what comes again.
+    for cost in costs.iter_mut().filter(|cost| cost.occurs == Occurs::Throughout && cost.steps > 1) {
         let apart = once.get(&cost.rank).copied().unwrap_or(0);
         if apart > 0 && cost.of - apart >= (cost.of / LEFT).max(cost.total) {
             (cost.of, cost.apart) = (cost.of - apart, apart);

@@ -38,11 +38,22 @@ pub fn of(trace: &Trace, cost: &Cost, mean: Ns) -> (&'static str, Message) {
         "{cost} of {mean} per step ({share}), in one event that does not come again: {what}",
         "每步 {mean} 中的 {cost}（{share}），为一次不再重复的事件：{what}",
     );
+    // Of a single step, or of a window, nobody knows what comes again.
+    const HERE: Text = Text::new(
+        "{cost} of {mean} per step ({share}), in one event: {what}",
+        "每步 {mean} 中的 {cost}（{share}），为一次事件：{what}",
+    );
+    const FEW: Text = Text::new(
+        "{cost} of {mean} per step ({share}), most of it in one or two events: {what}",
+        "每步 {mean} 中的 {cost}（{share}），大部分为一两次事件：{what}",
+    );
     const EARLY: Text = Text::new(
         "{cost} of {mean} per step ({share}), all in the first quarter of the run: {what}",
         "每步 {mean} 中的 {cost}（{share}），全部在运行的前四分之一：{what}",
     );
     let says = match cost.occurs {
+        Occurs::Once if cost.steps < 2 && cost.count == 1 => HERE,
+        Occurs::Once if cost.steps < 2 => FEW,
         Occurs::Once if cost.count == 1 => ONE,
         Occurs::Once => ONCE,
         Occurs::AtStart => EARLY,

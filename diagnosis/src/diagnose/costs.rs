@@ -25,6 +25,8 @@ use crate::{
 const NAMES: f64 = 0.5;
 /// Part of a cost that a finding must at least promise to name it: a remedy that gains less is not its cause.
 const PROMISES: f64 = 0.5;
+/// Part of a cost that a finding must remove at least to name it; own value.
+const PARTS: f64 = 0.25;
 /// Part of both times that a cost and a finding share from which they are the same time.
 const SAME: f64 = 0.4;
 /// Part of a finding's own gain that a cost has at least to replace it.
@@ -361,6 +363,8 @@ fn by_time(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gate
         let whole: Ns = claimed.iter().map(|span| span.len()).sum();
         let covers = common as f64 >= NAMES * size as f64;
         let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
+        // What removes much less than the cost is a part of it.
+        let promises = promises && finding.removes() as f64 >= PARTS * cost.per_step() as f64;
         let same = common as f64 / (whole + size - common).max(1) as f64;
         // That the host is late between steps says less than what it does there.
         let closer = same >= SAME && !rules.plays(finding.rule, Role::BetweenSteps);

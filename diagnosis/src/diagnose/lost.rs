@@ -28,6 +28,10 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
         Message::new(text, args)
     };
     const UNREAD: Text = Text::new("{lost} of {all} {what} could not be read", "{all} 个{what}中有 {lost} 个无法读取");
+    const MISSING: Text = Text::new(
+        "{lost} of {all} {what} are not in the capture: their numbers are left out",
+        "{all} 个{what}中有 {lost} 个不在采集中：缺少其编号",
+    );
     const SILENT: Text = Text::new("{lost} of {all} {what} have no record", "{all} 个{what}中有 {lost} 个没有执行记录");
     const UNLAUNCHED: Text = Text::new(
         "the calls that launched {lost} of {all} {what} have no record",
@@ -55,7 +59,8 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
         out.push(Message::new(text, [("at", at), ("rest", rest.within())]));
     }
     if counts(loss.device) {
-        out.push(part(UNREAD, loss.device, device));
+        let text = if loss.missing == loss.device.lost { MISSING } else { UNREAD };
+        out.push(part(text, loss.device, device));
     }
     if counts(loss.host) {
         out.push(part(UNREAD, loss.host, Text::new("calls and operators of the host", "主机调用与算子")));

@@ -218,16 +218,20 @@ fn launching(rank: &Rank) -> Vec<TrackId> {
     threads
 }
 
-/// The tables of the busiest thread of a capture without device work: the one that calls the runtime most, else the one with
-/// the most records.
+/// Parts of the names of records in which a thread waits for something to do.
+const WAITS: [&str; 9] = ["kqueue", "epoll", "select.", "poll", "sleep", "lock.acquire", "wait", "futex", "Queue.get"];
+
+/// The tables of the busiest thread of a capture without device work: the one that calls the runtime most, else the one that works for
+/// longest.
 pub(crate) fn of_host(trace: &Trace) -> Option<Tables> {
     let threads = || trace.tracks.iter().zip(&trace.lanes).zip(0u32..).filter(|((track, _), _)| is_thread(track));
     let weight = |lane: &model::Columns| {
         let calls = lane.category.iter().filter(|c| **c == Category::HostApi).count();
-        (calls, lane.category.iter().filter(|c| own::tells(**c)).count())
+        let worked = own::worked(lane, |name| WAITS.iter().any(|part| trace.strings.get(name).contains(part)));
+        (calls, worked, lane.category.iter().filter(|c| own::tells(**c)).count())
     };
     let busiest = threads().max_by_key(|((_, lane), at)| (weight(lane), std::cmp::Reverse(*at)));
-    let ((track, lane), at) = busiest.filter(|((_, lane), _)| weight(lane) != (0, 0))?;
+    let ((track, lane), at) = busiest.filter(|((_, lane), _)| weight(lane) != (0, 0, 0))?;
     let told = |i: &usize| own::tells(lane.category[*i]) || calls::tells(lane.category[*i]);
     let start = (0..lane.len()).find(told).and_then(|i| lane.start.get(i).copied())?;
     let end = (0..lane.len()).filter(told).map(|i| lane.end(i)).max()?;

@@ -1,11 +1,12 @@
 //! Own time of what the launching threads did: ranges, framework operators, frames. A record's own time is its time without the
 //! records inside it that stand in this table too; the calls that it makes belong to it.
 
-use model::{Category, Columns, Ns, Span, StringId, Trace};
+use model::{Category, Columns, Ns, ProcessId, Span, StringId, Trace};
 use rustc_hash::FxHashMap;
 
 use super::{
     calls::Host,
+    cover::Cover,
     row::{self, Kind, Row, Sum, largest},
 };
 
@@ -41,6 +42,22 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
         |(id, of)| (name(id), of),
         |(id, of), sum| Row { exposed: Some(sum.exposed), ..sum.row(Kind::Host, name(id), of) },
     )
+}
+
+/// Time of a thread in records of this table, without their own time where `waits` says of their name that the thread waits there, ns.
+pub(super) fn worked(lane: &Columns, waits: impl Fn(StringId) -> bool) -> Ns {
+    let everything = Cover::of(vec![Span::new(Ns::MIN / 2, Ns::MAX / 2)]);
+    let nothing = Cover::default();
+    let host = Host { process: ProcessId(0), threads: &[], windows: &everything, idle: &nothing, stated: &nothing };
+    let mut known: FxHashMap<StringId, bool> = FxHashMap::default();
+    let mut sum: Ns = 0;
+    each(lane, &host, |row, own, _| {
+        let name = lane.name[row];
+        if !*known.entry(name).or_insert_with(|| waits(name)) {
+            sum = sum.saturating_add(own);
+        }
+    });
+    sum
 }
 
 /// A record that has not ended yet.

@@ -10,7 +10,7 @@ use diagnosis::{
     analysis::Layer,
     cause::statement::REST,
     diagnose::{Finding, Method, Severity, costs::STATED, rules},
-    i18n::{Lang, Text},
+    i18n::{Lang, Message, Text, Value},
 };
 
 /// Costs on the screen.
@@ -134,6 +134,16 @@ fn amount(finding: &Finding) -> i64 {
     Some(finding.cost.max(finding.removes())).filter(|ns| *ns > 0).unwrap_or(most)
 }
 
+/// Part of a cost that the claim of the rule which names it may miss before the cost speaks for itself; own value.
+const MISSED: f64 = 0.25;
+
+/// What is said of a finding: the sentence of the cost that it names where that is much larger than what the rule itself claims.
+fn claim_of(finding: &Finding) -> &Message {
+    let own = finding.evidence.first().filter(|fact| fact.value == Value::Ns(finding.cost) && finding.cost > 0);
+    let larger = finding.cost as f64 > (1.0 + MISSED) * finding.removes() as f64;
+    own.filter(|_| larger && finding.removes() > 0).map_or(&finding.claim, |fact| &fact.what)
+}
+
 /// Part of a cost by which a fix saves more before that needs a word; own value.
 const BEYOND: f64 = 0.10;
 
@@ -175,7 +185,7 @@ fn cost(
 ) -> Vec<Line> {
     let width = screen.width();
     let title = rules::find(finding.rule).map_or("", |rule| screen.get(rule.doc().title));
-    let claimed = say::message(&finding.claim, &finding.class, screen.lang);
+    let claimed = say::message(claim_of(finding), &finding.class, screen.lang);
     let stop = if claimed.ends_with(['.', '。']) { "" } else { screen.get(Text::new(".", "。")) };
     let also = beside(screen, finding);
     let stop = if also.is_empty() { "" } else { stop };

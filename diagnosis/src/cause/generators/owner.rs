@@ -87,6 +87,9 @@ fn host_idle(idle: &Idle<'_>, counted: &Counted<'_>) -> FxHashMap<u32, Ns> {
     out
 }
 
+/// Part of the names of calls that start and stop a profiler (`cudaProfilerStop`, `hipProfilerStart`).
+const PROFILER: &str = "ProfilerSt";
+
 fn found(
     population: &Population<'_>,
     packs: &Packs,
@@ -120,6 +123,11 @@ fn found(
         // What nothing recorded explains is a doubt about the capture.
         Why::Blind => return None,
     };
+    // What the profiler does at its own end is no cost of the run.
+    let of_profiler = |site: &Site| site.record.is_some_and(|name| population.text(name).contains(PROFILER));
+    if matches!(&kind, Kind::Owner(site) | Kind::Turnaround { then: site, .. } if of_profiler(site)) {
+        return None;
+    }
     let total = if owned.kind == Why::Node { total / NODES } else { total };
     let served = served(counted, owned, &gaps);
     let total = total + served.iter().map(|work| work.own).sum::<Ns>();
