@@ -12,6 +12,8 @@ pub struct Lines {
     at: usize,
     scanned: usize,
     ended: bool,
+    /// The last line ended with a carriage return: a line feed that follows belongs to the same end.
+    returned: bool,
     /// The rest of a line that was too long is passed over.
     skipping: bool,
     limit: usize,
@@ -27,19 +29,29 @@ impl Lines {
     pub fn open(path: &Path, limit: usize) -> Result<Self, ReadError> {
         let source = Source::open(path)?;
         let (bytes, at, scanned) = (Vec::new(), 0, 0);
-        Ok(Self { source, bytes, at, scanned, ended: false, skipping: false, limit, cut: 0 })
+        Ok(Self { source, bytes, at, scanned, ended: false, returned: false, skipping: false, limit, cut: 0 })
     }
 
-    /// The next line without its end. Progress bars redraw a line with a carriage return: that ends a line too.
+    /// The next line without its end. Progress bars redraw a line with a carriage return: that ends a line too, and a line feed
+    /// after it, as Windows writes them, ends no second one.
     ///
     /// # Errors
     /// When the operating system fails to read.
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         loop {
+            if self.returned
+                && let Some(byte) = self.bytes.get(self.at)
+            {
+                self.returned = false;
+                if *byte == b'\n' {
+                    (self.at, self.scanned) = (self.at + 1, self.scanned.max(self.at + 1));
+                }
+            }
             let rest = self.bytes.get(self.scanned..).unwrap_or_default();
             if let Some(found) = memchr::memchr2(b'\n', b'\r', rest) {
                 let (from, to) = (self.at, self.scanned + found);
                 (self.at, self.scanned) = (to + 1, to + 1);
+                self.returned = self.bytes.get(to) == Some(&b'\r');
                 if !std::mem::take(&mut self.skipping) {
                     return Ok(self.bytes.get(from..to));
                 }
@@ -113,8 +125,8 @@ mod tests {
 
     #[test]
     fn returns_and_missing_ends_make_lines() {
-        let (found, cut) = lines(b"a\r\nb\rc\n\nlast", 10);
-        assert_eq!(found, ["a", "", "b", "c", "", "last"]);
+        let (found, cut) = lines(b"a\r\nb\rc\n\nlast\r\n", 10);
+        assert_eq!(found, ["a", "b", "c", "", "last"]);
         assert_eq!(cut, 0);
     }
 
