@@ -8,6 +8,9 @@ use crate::{Format, Head, Match, REGISTRY, ReadError, ReadOptions, container, de
 
 /// Bytes of content that detection looks at.
 const HEAD: usize = 64 << 10;
+/// Bytes of a text that are looked at where its first ones are of no format: servers and training scripts print for a long time
+/// before the first line of a format (the farthest one met began at byte 400 000).
+const FURTHER: usize = 16 << 20;
 
 /// The format that is surest of the file or directory at `path`, whatever `options.format` says; of equals, the one that
 /// stands first in [`REGISTRY`].
@@ -21,19 +24,22 @@ pub fn detect(path: &Path, options: &ReadOptions<'_>) -> Result<&'static Format,
     if let Some(captures) = exported::captures(&bytes) {
         return Err(ReadError::Exported { path: path.into(), captures });
     }
-    let head = Head { path, bytes: &bytes, patterns: options.patterns };
-    let found = REGISTRY
-        .iter()
-        .map(|format| ((format.matches)(&head), format))
-        .filter(|(sure, _)| *sure != Match::No)
-        .reduce(|best, next| if next.0 > best.0 { next } else { best })
-        .map(|(_, format)| format);
+    let mut found = surest(&Head { path, bytes: &bytes, patterns: options.patterns });
+    if found.is_none() && bytes.len() == HEAD && !bytes.contains(&0) {
+        found = surest(&Head { path, bytes: &container::head(path, FURTHER)?, patterns: options.patterns });
+    }
     refuse_packed(path, &bytes, found)?;
     found.ok_or_else(|| match device_text::read(&String::from_utf8_lossy(&bytes)) {
         Some((tool, readout)) if !readout.devices.is_empty() => ReadError::NoRun { path: path.into(), tool: tool.id },
         _ if !cfg!(feature = "sqlite") && sqlite::is_needed(&bytes) => ReadError::WithoutSqlite { path: path.into() },
         _ => unknown(path),
     })
+}
+
+/// The format that is surest of what it sees.
+fn surest(head: &Head<'_>) -> Option<&'static Format> {
+    let sure = REGISTRY.iter().map(|format| ((format.matches)(head), format)).filter(|(sure, _)| *sure != Match::No);
+    sure.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, format)| format)
 }
 
 /// The other file whose reading gives the capture of `path` too, if there is one.
@@ -230,6 +236,19 @@ mod tests {
             .map(|f| f.id)
             .unwrap_err();
         assert!(matches!(about, ReadError::UnknownFormat { .. }), "{about}");
+    }
+
+    /// A server's log was of no known format where its first batch came late, and what `npu-smi` prints where it began with that.
+    #[test]
+    fn a_log_is_known_by_its_serving_lines_however_late_they_come() {
+        let line = "[2026-03-01 10:00:00 TP0] Decode batch, #running-req: 4, #token: 900, token usage: 0.10, npu graph: True, gen throughput (token/s): 80.00, #queue-req: 0,\n";
+        let late = format!("{PRINTED}{}{line}", "loading weights, shard by shard\n".repeat(9000));
+        assert_eq!(is(late.as_bytes()), Some("log"));
+        let table = format!(
+            "{}---- ------------ ------------\nName     Self CPU   # of Calls\n---- ------------ ------------\nab      3.000us            1\n",
+            "step 1: loss 2.5\n".repeat(9000)
+        );
+        assert_eq!(is(table.as_bytes()), Some("torch-table"));
     }
 
     #[test]
