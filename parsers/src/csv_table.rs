@@ -37,6 +37,8 @@ pub(crate) struct Table {
     titles: Vec<String>,
     selected: Vec<Option<usize>>,
     record: ByteRecord,
+    /// Column whose cells may hold commas although no quotes stand around them.
+    open_column: Option<usize>,
     /// Cells of the row that was read last.
     width: usize,
     meter: Meter,
@@ -76,7 +78,8 @@ impl Table {
         let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
         let record = ByteRecord::new();
         let (header, titles, selected, path) = (Vec::new(), Vec::new(), Vec::new(), path.to_owned());
-        let mut table = Self { reader, header, titles, selected, record, width: 0, meter, cut, path };
+        let open_column = None;
+        let mut table = Self { reader, header, titles, selected, record, open_column, width: 0, meter, cut, path };
         while table.advance()? {
             let cells: Vec<String> = table.record.iter().map(|cell| text(cell).trim().to_ascii_lowercase()).collect();
             if is_header(&cells) {
@@ -110,6 +113,13 @@ impl Table {
         self.selected = names.iter().map(|names| names.split('|').find_map(place)).collect();
     }
 
+    /// Says that cells of this column, spelled as for [`Table::select`], may hold commas without quotes around them. A row with more cells than
+    /// the header then has its surplus there: what follows the column is counted from the right.
+    pub fn open_column(&mut self, name: &str) {
+        let place = |name: &str| self.header.iter().position(|column| column == name);
+        self.open_column = name.split('|').find_map(place);
+    }
+
     /// The next row, `None` after the last.
     ///
     /// # Errors
@@ -118,8 +128,23 @@ impl Table {
         if !self.advance()? {
             return Ok(None);
         }
+        self.rejoin();
         self.meter.report(progress);
         Ok(Some(Row { record: &self.record, selected: &self.selected }))
+    }
+
+    /// Puts the parts of the cell together that its own commas split.
+    fn rejoin(&mut self) {
+        let surplus = self.record.len().saturating_sub(self.header.len());
+        // An empty cell at the end is the comma with which some writers end a row.
+        let ended = self.record.iter().next_back().is_some_and(<[u8]>::is_empty);
+        let Some(place) = self.open_column.filter(|_| surplus > 0 && !ended) else { return };
+        let mut joined = ByteRecord::with_capacity(self.record.as_slice().len() + surplus, self.header.len());
+        let parts: Vec<&[u8]> = self.record.iter().skip(place).take(surplus + 1).collect();
+        self.record.iter().take(place).for_each(|cell| joined.push_field(cell));
+        joined.push_field(&parts.join(&b','));
+        self.record.iter().skip(place + surplus + 1).for_each(|cell| joined.push_field(cell));
+        self.record = joined;
     }
 
     /// What was wrong with the file, once its rows have ended: the compression was damaged, or a row was longer than rows

@@ -25,7 +25,14 @@ pub(crate) fn is_library_call(name: &str) -> bool {
 /// Names of sums by kernel, of how often and of the time: `pmc_kernel_top.csv`, `*_kernel_stats.csv`, `*.stats.csv`.
 const SUMS: [&str; 3] = ["kernel_name|name", "count|calls", "sum(ns)|totaldurationns"];
 /// What the names of host calls begin with; tables of their sums have the same columns.
-pub(crate) const CALLS: &[&str] = &["hip", "__hip", "hsa_", "roctx"];
+const CALLS: [&str; 3] = ["__hip", "hsa_", "roctx"];
+
+/// Whether a name is that of a call of HIP, HSA or ROCTX: those of HIP go on with a capital letter, other than the kernels of a
+/// program that are called `hip_…` or `hipcub::…`.
+pub(crate) fn is_call(name: &str) -> bool {
+    let of_hip = name.strip_prefix("hip").and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase);
+    of_hip || CALLS.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// What the names of hardware counters begin with, by their block. While they are read, kernels run one after the other and
 /// several runs are merged, so that the rows are no timeline.
@@ -60,7 +67,7 @@ pub(crate) fn tell_sums(path: &Path, sink: &mut dyn TraceSink) {
     table.select(&SUMS);
     let (mut rows, mut count, mut time): (u64, u64, Ns) = (0, 0, 0);
     while let Ok(Some(row)) = table.next(&|_, _| {}) {
-        let Some(name) = row.text(0).filter(|name| !CALLS.iter().any(|call| name.starts_with(call))) else { continue };
+        let Some(name) = row.text(0).filter(|name| !is_call(name)) else { continue };
         let Some((n, ns)) = row.int(1).and_then(|n| u64::try_from(n).ok()).zip(row.decimal(2, 0)) else { continue };
         if crate::nccl::collective(&name).is_none() {
             (count, time) = (count.saturating_add(n), time.saturating_add(ns.max(0)));

@@ -45,6 +45,8 @@ pub(crate) fn read(
     progress: Progress<'_>,
 ) -> Result<(), ReadError> {
     let Columns { name, count, total, shortest, longest, grid, block } = columns;
+    // Some writers put no quotes around the names of C++ functions, whose arguments have commas between them.
+    table.open_column(name);
     table.select(&[total, count, name, shortest, longest, grid, block]);
     let mut accounts: [(Conditions, &str, &str, Account); 3] = [
         (Conditions::Run, "kernels", sums.becomes, Account::default()),

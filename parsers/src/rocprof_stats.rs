@@ -97,7 +97,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 }
 
 fn kind(name: &str) -> (Conditions, &str) {
-    let call = hip::CALLS.iter().any(|prefix| name.starts_with(prefix)) || hip::is_library_call(name);
+    let call = hip::is_call(name) || hip::is_library_call(name);
     match () {
         () if CLASSES.contains(&name) => (Conditions::Classes, name),
         () if call => (Conditions::Host, name),
@@ -151,6 +151,32 @@ mod tests {
         assert_eq!(sums(&trace), [("void gemm<2, true>(int)", 3, Some(600), None)]);
         assert_eq!((trace.slice_count(), trace.stat("rocprof-stats.incomplete_row")), (0, 1));
         assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(2, 1, 600)]);
+    }
+
+    /// rocprof v1 quotes no name: rows whose names have commas were lost, and those that were left had all the time.
+    #[test]
+    fn names_with_commas_and_without_quotes_are_whole() {
+        let trace = import(
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\
+             void fill<Left<int, 2>, Flags<0u, 1u>>(int*, long),4,800,200,80.0\nvoid plain(),1,200,200,20.0\n",
+        );
+        let expected = [
+            ("void fill<Left<int, 2>, Flags<0u, 1u>>(int*, long)", 4, Some(800), None),
+            ("void plain()", 1, Some(200), None),
+        ];
+        assert_eq!(sums(&trace), expected);
+        assert_eq!(trace.stat("rocprof-stats.incomplete_row"), 0);
+    }
+
+    /// A kernel of the program whose name begins as those of the runtime do was a call of the host.
+    #[test]
+    fn a_kernel_named_after_hip_is_a_kernel() {
+        let trace = import(
+            "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n\
+             hip_scatter [clone .kd],4,800,200,80.0\n\"hipMemcpy\",1,200,200,20.0\n",
+        );
+        let kinds: Vec<_> = trace.summaries.iter().map(|s| s.conditions).collect();
+        assert_eq!(kinds, [Conditions::Run, Conditions::Host]);
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Loss {
             missing,
             only_kernels,
             host: of_host(trace, &host, most),
-            unknown: Part::of(damaged.saturating_sub(told), trace.slice_count() as u64),
+            unknown: Part::of(damaged.saturating_sub(told), (trace.slice_count() + trace.summaries.len()) as u64),
             unrecorded: Part::of(few_are_none(integrity.unrecorded), integrity.device_ops),
             links: Part { lost: few_are_none(integrity.lost_links), all: integrity.device_ops },
             doubled: trace.stat(ImportStat::DOUBLED_ROWS),
