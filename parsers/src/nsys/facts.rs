@@ -253,8 +253,19 @@ pub(super) fn threads(import: &mut Import<'_>, page: &Page) -> Kept {
     })
 }
 
-/// Parts of an error of the profiler that only samples of the host are missing (texts of Nsight Systems 2023 to 2025).
-const SAMPLES: [&str; 2] = ["CPU IP/backtrace samples", "context switch data"];
+/// Parts of an error of the profiler that only samples of the host, or events of graphics, are missing (texts of Nsight Systems
+/// 2023 to 2025): what the program computes with is whole.
+const ELSEWHERE: [&str; 9] = [
+    "CPU IP/backtrace samples",
+    "context switch data",
+    "OpenGL",
+    "Vulkan",
+    "OpenXR",
+    "DirectX",
+    "DX11",
+    "DX12",
+    "Direct3D",
+];
 
 /// Columns of [`diagnostics`].
 pub(super) const DIAGNOSTIC: &[Column] = &[Int("severity", &[]), Text("text", None)];
@@ -262,11 +273,13 @@ pub(super) const DIAGNOSTIC: &[Column] = &[Int("severity", &[]), Text("text", No
 /// `DIAGNOSTIC_EVENT`: what the profiler warned of. Severities as in `ENUM_DIAGNOSTIC_SEVERITY_LEVEL`.
 pub(super) fn diagnostics(import: &mut Import<'_>, page: &Page) -> Kept {
     each_row(page, |row| {
-        let (severity, text) = (page.int(0, row)?, page.inline(1, row));
-        // That the kernel lets nobody sample its threads takes nothing from what else was recorded.
-        let of_samples = |text: &str| SAMPLES.iter().any(|part| text.contains(part));
+        let severity = page.int(0, row)?;
+        // Texts have several lines; they are shown in one.
+        let text = page.inline(1, row).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let text = text.as_deref();
+        let elsewhere = |text: &str| ELSEWHERE.iter().any(|part| text.contains(part)) && !text.contains("CUDA");
         match severity {
-            3 if text.is_some_and(of_samples) => import.stat("profiler_warning", Severity::Notice, 1, text),
+            3 if text.is_some_and(elsewhere) => import.stat("profiler_warning", Severity::Notice, 1, text),
             2 if text.is_some_and(|text| text.contains("driver version") && text.contains("not supported")) => {
                 import.stat("unsupported_driver", Severity::Notice, 1, text);
             }

@@ -288,6 +288,21 @@ fn the_export_says_what_it_ran_on() {
     assert!(!trace.simulated);
 }
 
+/// An error about OpenGL made the capture of a CUDA program damaged, and the newlines of its text were shown as escapes.
+#[test]
+fn an_error_about_graphics_takes_nothing_from_a_capture_of_cuda() {
+    let trace = Export::new(&format!(
+        "{RUNTIME} INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2, 0, {TID}, 1, 1, 0, NULL);
+         CREATE TABLE DIAGNOSTIC_EVENT (timestamp, severity, text TEXT);
+         INSERT INTO DIAGNOSTIC_EVENT VALUES (0, 3, 'OpenGL driver vendor is not supported.' || char(10) || char(10) || 'Events are missing.');",
+    ))
+    .read();
+    assert_eq!((trace.stat("nsys.profiler_warning"), trace.stat("nsys.profiler_error")), (1, 0));
+    let example =
+        trace.stats.iter().find(|stat| stat.name == "nsys.profiler_warning").and_then(|stat| stat.example.clone());
+    assert_eq!(example.as_deref(), Some("OpenGL driver vendor is not supported. Events are missing."));
+}
+
 #[test]
 fn secrets_of_the_environment_and_the_output_appear_nowhere() {
     let secret = "hunter2-hidden-thing";
