@@ -63,7 +63,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         let text = plain(line);
         match form.record(&text, patterns) {
             Some(row) => import.take(row),
-            None => import.other(&text),
+            None => import.other(&text, matches!(form, Form::JsonLines)),
         }
         let (done, total) = lines.progress();
         (options.progress)(done, total);

@@ -76,6 +76,12 @@ const COUNTERS: &[Counter] = &[
     counter("prompt_tokens_per_second", "prompt_throughput", "token/s", 1),
     counter("generation_tokens_per_second", "generation_throughput", "token/s", 1),
     counter("accepted_length", "spec_accept_length", "token", 1),
+    // What a request says of itself when it is over, and what a batch of prompts says.
+    counter("prompt_tokens", "prompt_tokens", "token", 1),
+    counter("cached_tokens", "cached_prompt_tokens", "token", 1),
+    counter("prompt_ms", "prompt_time", "ms", 1),
+    counter("generated_tokens", "generated_tokens", "token", 1),
+    counter("generation_ms", "generation_time", "ms", 1),
     counter("graph_replayed", "graph_replayed", "", 1),
 ];
 

@@ -78,10 +78,10 @@ impl<'a> Import<'a> {
         self.sink.ledger(category, read, kept, 0, note);
     }
 
-    /// A line of which nothing is known.
-    pub fn other(&mut self, line: &str) {
+    /// A line of which nothing is known; in a log of JSON lines, an object that cannot be read is lost.
+    pub fn other(&mut self, line: &str, json: bool) {
         self.ledger("other lines", 1, 0, "not read: no field and no known line of an engine");
-        if line.trim_start().starts_with('{') {
+        if json && line.trim_start().starts_with('{') {
             self.stat("malformed_line", Severity::DataLoss, 1, Some(line));
         }
     }

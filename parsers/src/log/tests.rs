@@ -108,10 +108,7 @@ fn lines_of_engines_become_events_counters_and_facts() {
     let found: Vec<(String, i64)> = slices(&trace).into_iter().map(|(name, _, dur)| (name, dur)).collect();
     let second = 1_000_000_000;
     assert_eq!(found, [("log graph capture".into(), 35 * second), ("log compile".into(), 20 * second + second / 2)]);
-    let sampled = |name: &str| {
-        let id = trace.strings.find(name).unwrap();
-        trace.counters.iter().filter(|c| c.name == id).flat_map(|c| c.value.clone()).collect::<Vec<f64>>()
-    };
+    let sampled = |name: &str| sampled(&trace, name);
     assert_eq!(sampled("num_requests_running"), [8.0, 2.0]);
     assert_eq!(sampled("num_requests_waiting"), [3.0, 0.0]);
     assert_eq!(sampled("kv_cache_usage"), [0.002, 0.09]);
@@ -181,4 +178,41 @@ fn hostile_numbers_and_stamps_neither_panic_nor_become_times() {
     );
     assert!(trace.stat("log.unreadable_value") >= 2);
     assert!(slices(&trace).iter().all(|(_, _, dur)| *dur <= model::time::LONGEST));
+}
+
+/// Lines of a chat template, which begin with braces, were records that could not be read; the time of a request's tokens was not
+/// kept.
+#[test]
+fn a_line_with_a_brace_in_a_text_log_is_no_lost_record() {
+    let trace = read_text(
+        "loading\n{{- 'hello' }}\nprompt eval time =     125.00 ms /    50 tokens (    2.50 ms per token,   400.00 tokens per second)\n\
+         \x20      eval time =     500.00 ms /    10 tokens (   50.00 ms per token,    20.00 tokens per second)\n",
+    );
+    assert_eq!(trace.stat("log.malformed_line"), 0);
+    assert_eq!((sampled(&trace, "generation_time"), sampled(&trace, "prompt_tokens")), (vec![500.0], vec![50.0]));
+}
+
+fn sampled(trace: &Trace, name: &str) -> Vec<f64> {
+    let id = trace.strings.find(name).unwrap();
+    trace.counters.iter().filter(|c| c.name == id).flat_map(|c| c.value.clone()).collect()
+}
+
+/// The accepted length of vLLM and the prompt tokens of SGLang stood in the log and nowhere else; several engines were one.
+#[test]
+fn accepted_lengths_prompt_tokens_and_engines_are_read() {
+    let metrics = |engine: &str, rate: &str| {
+        format!(
+            "INFO 08-07 17:15:14 [loggers.py:9] Engine {engine}: Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: {rate} tokens/s, Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 1.0%, Prefix cache hit rate: 5.0%\n"
+        )
+    };
+    let trace = read_text(&format!(
+        "{}{}INFO 08-07 17:15:14 [metrics.py:9] SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 3.00 tokens/s\n\
+         [2026-03-01 10:00:00 TP0] Prefill batch, #new-seq: 1, #new-token: 700, #cached-token: 300, token usage: 0.00, #running-req: 0, #queue-req: 0, input throughput (token/s): 90.50,\n",
+        metrics("000", "7.0"),
+        metrics("001", "8.0")
+    ));
+    assert_eq!(sampled(&trace, "spec_accept_length"), [2.5]);
+    assert_eq!((sampled(&trace, "prompt_tokens"), sampled(&trace, "cached_prompt_tokens")), (vec![700.0], vec![300.0]));
+    assert!(sampled(&trace, "prompt_throughput").contains(&90.5));
+    assert_eq!(trace.processes.iter().filter_map(|process| process.rank).collect::<Vec<_>>(), [0, 1]);
 }

@@ -47,6 +47,9 @@ const RANGES: Text = Text::new(
 /// How the rows of such ranges end (`cuda_profiler_range`, `musa_profiler_range` of Kineto).
 const RANGE: &str = "_profiler_range";
 
+/// The format of logs.
+const LOG: &str = "log";
+
 /// Calls of the host that launch device work, by their names.
 fn launches(case: &Case<'_>) -> u64 {
     let trace = case.cx.trace;
@@ -66,7 +69,8 @@ pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {
         return Some(Ruling::undecided(headline, case.rules.with(Role::SumAboveWall)));
     }
     // A log that only says how fast the engine is shows no scheduler, and so is no evidence of that kind.
-    if case.cx.analysis.evidence.has(EvidenceClass::Logs) || log_rates::rates(case.cx.trace).is_some() {
+    let log = case.cx.trace.format == LOG || case.cx.analysis.evidence.has(EvidenceClass::Logs);
+    if log || log_rates::rates(case.cx.trace).is_some() {
         return Some(Ruling::undecided(log_rates::headline(case.cx.trace), []));
     }
     let stats = case.cx.trace.stats.iter().filter(|stat| stat.name == OF_UNKNOWN_KIND);
