@@ -93,6 +93,8 @@ const PREFILL: f64 = 100.0;
 const MANY_PROMPTS: f64 = 5.0;
 /// Share of the samples with a whole interval that only decode from which these are what the engine does; own value.
 const ALONE: f64 = 0.1;
+/// Part of a rate by which that over all samples must differ to be said as well; own value.
+const DIFFERS: f64 = 0.1;
 /// Samples on each side of a change at least; own value.
 const LEAST: usize = 3;
 /// Ratio of the throughput of both sides from which it is a change; own value.
@@ -152,7 +154,8 @@ pub(super) fn rates(trace: &Trace) -> Option<Message> {
     let stalled = served.kind(|kind| kind == Kind::Stalled).len() as u64;
     let stalled = (stalled > 0).then(|| Message::new(STALLED, [("n", Value::Count(stalled))]));
     let together = lead.as_ref().and_then(|_| together(shown));
-    let change = change(&whole, busy.first().map_or(0, |first| first.t)).filter(|_| served.timed);
+    let change = change(if served.fixed { &busy } else { &whole }, busy.first().map_or(0, |first| first.t))
+        .filter(|_| served.timed);
     let lead = match (first, lead) {
         (Some(first), Some(lead)) => {
             const BOTH: Text = Text::new("{first} {lead}", "{first}{lead}");
@@ -183,7 +186,7 @@ fn spoken(text: Text, samples: &[Sample], busy: &[Sample]) -> Option<Message> {
         let step = [("step", Value::Ns(step as Ns))].into_iter().filter(|_| text == DECODES);
         Message::new(if text == DECODES { ACCEPTED } else { DRAFTED }, step.chain([length])).within()
     });
-    let all = median(busy.iter().map(|sample| sample.rate).collect()).filter(|all| three(*all) != three(rate));
+    let all = median(busy.iter().map(|sample| sample.rate).collect()).filter(|all| (all - rate).abs() > DIFFERS * rate);
     let spread = match samples.len() {
         1 => Value::Text(SAMPLE),
         n => {

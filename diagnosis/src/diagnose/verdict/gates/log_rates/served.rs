@@ -61,6 +61,8 @@ pub(super) struct Served {
     pub prefill: Vec<f64>,
     /// Whether the samples have times.
     pub timed: bool,
+    /// Whether a sample is of a fixed interval, and not of the time since the one before it, which may have been idle.
+    pub fixed: bool,
 }
 
 /// Time and value.
@@ -139,6 +141,7 @@ impl Served {
         // batches are counted, a rate is that since the line before.
         let usual = median(gaps.iter().copied().filter(|gap| *gap > 0.0).collect()).unwrap_or(0.0);
         let fixed = !lane.throughput.is_empty() && lane.prompts.is_empty();
+        self.fixed |= fixed;
         let mut before: Option<(Ns, f64)> = None;
         let first = self.samples.len();
         for (t, rate) in rates {
