@@ -1,7 +1,10 @@
 //! What sums over a run, or measurements of kernels that were run alone, say of the kernels: where their time is, and what
 //! limits the longest.
 
-pub(crate) mod largest;
+mod largest;
+mod totals;
+#[cfg(test)]
+mod totals_tests;
 
 use std::collections::BTreeMap;
 
@@ -10,7 +13,7 @@ use model::{Conditions, KernelSummary, Metric, Ns, ProbeUnit, Reading, Trace};
 use super::signals::measured::{self, LATENCY, NEAR_LIMIT};
 use crate::{
     i18n::{Message, Text, Value},
-    platform::{CanonicalOp, Packs},
+    platform::{CanonicalOp, Packs, moves_memory},
 };
 
 /// Kernels of one operator, in sums over a run.
@@ -33,7 +36,11 @@ pub fn by_operator(trace: &Trace, packs: &Packs) -> Vec<OperatorSum> {
     let mut kernels: BTreeMap<&str, (u64, Ns)> = BTreeMap::new();
     for sum in trace.summaries.iter().filter(|s| s.conditions == Conditions::Run) {
         let Some(total) = sum.total else { continue };
-        let known = kernels.entry(trace.strings.get(sum.kernel)).or_default();
+        let name = trace.strings.get(sum.kernel);
+        if moves_memory(name) {
+            continue;
+        }
+        let known = kernels.entry(name).or_default();
         *known = (known.0.saturating_add(sum.count), known.1.saturating_add(total));
     }
     let mut found: BTreeMap<CanonicalOp, OperatorSum> = BTreeMap::new();
@@ -54,82 +61,9 @@ pub fn by_operator(trace: &Trace, packs: &Packs) -> Vec<OperatorSum> {
 
 /// The headline of a capture of such numbers and no timeline; `None` where it holds none.
 pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
-    of_run(trace, packs).or_else(|| of_alone(trace)).or_else(|| of_totals(trace))
-}
-
-/// Facts with which a source states what the device, or the host, took in all, ns: its rows may be the largest ones only.
-const STATED: [(Conditions, &str); 3] = [
-    (Conditions::Run, "totals.device_ns"),
-    (Conditions::Operators, "totals.device_ns"),
-    (Conditions::Host, "totals.host_ns"),
-];
-
-/// What all rows of a kind take, or what the source says that they do where that is more.
-fn whole(trace: &Trace, of: Conditions) -> Ns {
-    let sum = largest::by_name(trace, of).values().fold(0, |all: Ns, total| all.saturating_add(total.time));
-    let key = STATED.iter().find(|(known, _)| *known == of).map(|(_, key)| *key);
-    let stated = key.and_then(|key| trace.manifest.value(key)?.parse().ok());
-    stated.unwrap_or(0).max(sum)
-}
-
-/// The largest names of every kind of totals, a sentence each.
-fn totals(trace: &Trace) -> Option<Message> {
-    const KINDS: [(Conditions, Text); 4] = [
-        (
-            Conditions::Operators,
-            Text::new(
-                "Largest operators, of {all} of device time: {largest}.",
-                "设备总时间 {all} 中最大的算子：{largest}。",
-            ),
-        ),
-        (Conditions::Run, Text::new("Largest kernels, of {all}: {largest}.", "内核总时间 {all} 中最大的：{largest}。")),
-        (
-            Conditions::Host,
-            Text::new("Largest calls of the host, of {all}: {largest}.", "主机调用总时间 {all} 中最大的：{largest}。"),
-        ),
-        (Conditions::Classes, Text::new("By class of record: {largest}.", "按记录类别：{largest}。")),
-    ];
-    const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
-    let said = KINDS.into_iter().filter_map(|(of, text)| {
-        let all = whole(trace, of);
-        let largest = largest::listed(&largest::by_name(trace, of), all)?;
-        Some(Message::new(text, [("all", Value::Ns(all)), ("largest", largest.within())]))
-    });
-    said.reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
-}
-
-/// The headline of totals that are of no kernel.
-fn of_totals(trace: &Trace) -> Option<Message> {
-    const ONLY: Text = Text::new(
-        "The capture holds only totals. {totals} They have no place in time: no step and no gain follows from them.",
-        "采集仅含总和。{totals}总和没有时间位置：不能说明步，也不能给出收益。",
-    );
-    Some(Message::new(ONLY, [("totals", totals(trace)?.within())]))
-}
-
-fn of_run(trace: &Trace, packs: &Packs) -> Option<Message> {
-    let sums = by_operator(trace, packs);
-    let largest = sums.first()?;
-    let total: Ns =
-        sums.iter().fold(0, |all: Ns, sum| all.saturating_add(sum.total)).max(whole(trace, Conditions::Run));
-    let further = totals(trace).map_or(Value::Text(Text::new("", "")), |said| {
-        Message::new(Text::new(" {totals}", "{totals}"), [("totals", said.within())]).within()
-    });
-    let share = |part: Ns| Value::Share(part as f64 / total.max(1) as f64);
-    Some(Message::new(
-        Text::new(
-            "The capture holds only sums: of {total} of kernel time {op} has {share}; the longest of its kernels, {kernel}, has {most}. No wall time follows from a sum, so no layer can be blamed.{further}",
-            "采集仅含总和：内核总时间 {total} 中 {op} 占 {share}；其中最长的内核 {kernel} 占 {most}。总和不能说明墙钟时间，因此无法判定瓶颈层。{further}",
-        ),
-        [
-            ("further", further),
-            ("total", Value::Ns(total)),
-            ("op", Value::Raw(largest.op.name().to_owned())),
-            ("share", share(largest.total)),
-            ("kernel", Value::Kernel(largest.kernel.clone())),
-            ("most", share(largest.most)),
-        ],
-    ))
+    let of_run = trace.summaries.iter().any(|sum| sum.conditions == Conditions::Run && sum.total.is_some());
+    let totals = || totals::headline(trace, packs);
+    if of_run { totals() } else { of_alone(trace).or_else(totals) }
 }
 
 fn of_alone(trace: &Trace) -> Option<Message> {
@@ -322,19 +256,6 @@ mod tests {
         let (trace, analysis) = script.analyze();
         let diagnosis = diagnose(&trace, &analysis, &Packs::embedded().unwrap());
         diagnosis.verdict.headline.render(Lang::En, |value| format!("{value:?}"))
-    }
-
-    /// The longest single name was said to be where the time is, although another operator's many kernels have more.
-    #[test]
-    fn sums_name_the_operator_with_the_most_time_and_its_longest_kernel() {
-        let run = |name, ns| (name, Conditions::Run, Some(ns), &[][..]);
-        let silu = "void silu_and_mul_kernel<bf16>";
-        let said = headline_of(&[run("gemm_nt_a", 300), run("gemm_nt_b", 350), run(silu, 400), run("gemm_nt_b", 50)]);
-        for part in
-            [r#"Ns(1100) of kernel time Raw("gemm") has Share(0.636"#, r#"Kernel("gemm_nt_b"), has Share(0.363"#]
-        {
-            assert!(said.contains(part), "{said}");
-        }
     }
 
     #[test]

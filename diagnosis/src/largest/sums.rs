@@ -8,6 +8,7 @@ use super::{
     Over, ROWS, Tables,
     row::{Kind, Row},
 };
+use crate::platform::moves_memory;
 
 /// The tables of the sums that a capture holds. Each has its own sum as all time: a profiler adds up one thing per table.
 pub(super) fn of(trace: &Trace) -> Vec<Tables> {
@@ -46,11 +47,14 @@ fn kernels(trace: &Trace, conditions: Conditions, over: Over) -> Option<Tables> 
     let time = listed.max(said.unwrap_or(0));
     let mut sums: Vec<(&str, Known)> = sums.into_iter().filter(|(_, sum)| sum.total > 0).collect();
     sums.sort_by_key(|(name, sum)| (Reverse(sum.total), *name));
-    let row = |(name, sum): &(&str, Known)| Row {
-        max: sum.max.filter(|_| !sum.open),
-        ..Row::new(Kind::Kernel, *name, "", sum.count, sum.total)
+    let row = |kind: Kind| {
+        move |(name, sum): &(&str, Known)| Row {
+            max: sum.max.filter(|_| !sum.open),
+            ..Row::new(kind, *name, "", sum.count, sum.total)
+        }
     };
-    let rows = sums.iter().take(ROWS).map(row).collect();
+    let of = |memory: bool| sums.iter().filter(move |(name, _)| moves_memory(name) == memory).take(ROWS);
+    let rows = of(false).map(row(Kind::Kernel)).chain(of(true).map(row(Kind::Copy))).collect();
     (!sums.is_empty()).then(|| Tables { rows, ..Tables::empty(None, over, 0, time) })
 }
 

@@ -35,7 +35,7 @@ pub use chip::{Chip, Peaks};
 pub use error::PackError;
 pub use host::HostCall;
 pub use model_shape::{Experts, Latent, LinearAttention, MAX_CONFIG, ModelShape, ShapeError, Sliding};
-pub use op::{CanonicalOp, OpClass, OpMatch, is_all_reduce};
+pub use op::{CanonicalOp, OpClass, OpMatch, is_all_reduce, moves_memory};
 pub use remedy::Remedy;
 pub use step::{Stage, StepLabel};
 pub use vendor::{Library, Vendor, vendors};

@@ -140,6 +140,24 @@ impl OpMatch {
     }
 }
 
+/// What the names of copies and fills of memory begin with in totals of device work. Sources: `nsys stats` and nvprof
+/// (`[CUDA memcpy HtoD]`, `[CUDA memset]`), Kineto (`Memcpy DtoH (Device -> Pinned)`, `Memset (Device)`), rocprof
+/// (`CopyHostToDevice`).
+const MEMORY: [&str; 7] = [
+    "[CUDA mem",
+    "[CUDA Unified Memory",
+    "Memcpy ",
+    "Memset ",
+    "CopyHostToDevice",
+    "CopyDeviceToHost",
+    "CopyDeviceToDevice",
+];
+
+/// Whether device work of this name copies or fills memory, and is no kernel.
+pub fn moves_memory(name: &str) -> bool {
+    MEMORY.iter().any(|begin| name.starts_with(begin))
+}
+
 /// Whether the name of a collective, as a framework or a library writes it, is an all-reduce's.
 pub fn is_all_reduce(name: &str) -> bool {
     name.to_ascii_lowercase().replace(['_', '-'], "").contains("allreduce")

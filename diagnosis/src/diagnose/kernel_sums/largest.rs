@@ -11,7 +11,7 @@ const LISTED: usize = 3;
 
 /// What is summed under a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Total {
+pub(super) struct Total {
     /// Executions; 0 where the source does not count them.
     pub count: u64,
     /// Their time, ns.
@@ -31,7 +31,7 @@ impl Total {
 }
 
 /// The summaries of one kind by name.
-pub(crate) fn by_name(trace: &Trace, of: Conditions) -> BTreeMap<&str, Total> {
+pub(super) fn by_name(trace: &Trace, of: Conditions) -> BTreeMap<&str, Total> {
     let mut found: BTreeMap<&str, Total> = BTreeMap::new();
     for summary in trace.summaries.iter().filter(|s| s.conditions == of) {
         let Some(time) = summary.total else { continue };
@@ -41,31 +41,30 @@ pub(crate) fn by_name(trace: &Trace, of: Conditions) -> BTreeMap<&str, Total> {
     found
 }
 
-/// The largest of `totals`, each with its share of `all`: `A 3 ms (60.0 %, 5 times, 0.6 ms on average, 1 ms at most), B …`. `None`
-/// of nothing.
-pub(crate) fn listed(totals: &BTreeMap<&str, Total>, all: Ns) -> Option<Message> {
-    const WITH: Text = Text::new(
-        "{name} {time} ({share}, {count} times, {mean} on average, {longest} at most)",
-        "{name} {time}（{share}，{count} 次，平均 {mean}，最长 {longest}）",
-    );
-    const WITHOUT: Text = Text::new(
-        "{name} {time} ({share}, {count} times, {mean} on average)",
-        "{name} {time}（{share}，{count} 次，平均 {mean}）",
-    );
+/// The largest of `totals`, each with its share of `all` where that is known: `A 3 ms (60.0 %, 5 times, 0.6 ms on average, 1 ms at
+/// most), B …`. `None` of nothing.
+pub(super) fn listed(totals: &BTreeMap<&str, Total>, all: Option<Ns>) -> Option<Message> {
+    const ONE: Text = Text::new("{name} {time} ({share}{times})", "{name} {time}（{share}{times}）");
+    const SHARE: Text = Text::new("{share}, ", "{share}，");
+    const ONCE: Text = Text::new("once", "1 次");
+    const TIMES: Text = Text::new("{count} times, {mean} on average{most}", "{count} 次，平均 {mean}{most}");
+    const MOST: Text = Text::new(", {longest} at most", "，最长 {longest}");
     const NEXT: Text = Text::new("{before}, {next}", "{before}、{next}");
+    let none = || Value::Text(Text::new("", ""));
     let mut order: Vec<(&&str, &Total)> = totals.iter().filter(|(_, total)| total.time > 0).collect();
     order.sort_by_key(|(name, total)| (Reverse(total.time), **name));
     let one = |(name, total): &(&&str, &Total)| {
         let mean = total.time / i64::try_from(total.count.max(1)).unwrap_or(Ns::MAX);
-        let args = [
-            ("name", Value::Kernel((**name).to_owned())),
-            ("time", Value::Ns(total.time)),
-            ("share", Value::Share(total.time as f64 / all.max(1) as f64)),
-            ("count", Value::Count(total.count)),
-            ("mean", Value::Ns(mean)),
-        ];
-        let longest = total.longest.map(|ns| ("longest", Value::Ns(ns)));
-        Message::new(if longest.is_some() { WITH } else { WITHOUT }, args.into_iter().chain(longest))
+        let most = total.longest.map_or_else(none, |ns| Message::new(MOST, [("longest", Value::Ns(ns))]).within());
+        let times = match total.count {
+            1 => Value::Text(ONCE),
+            n => Message::new(TIMES, [("count", Value::Count(n)), ("mean", Value::Ns(mean)), ("most", most)]).within(),
+        };
+        let share = all.map_or_else(none, |all| {
+            Message::new(SHARE, [("share", Value::Share(total.time as f64 / all.max(1) as f64))]).within()
+        });
+        let name = Value::Kernel((**name).to_owned());
+        Message::new(ONE, [("name", name), ("time", Value::Ns(total.time)), ("share", share), ("times", times)])
     };
     order
         .iter()
