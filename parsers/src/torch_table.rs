@@ -34,7 +34,14 @@ const MAX_ROWS: usize = 1 << 16;
 const SELF_HOST: &str = "self cpu";
 const CALLS: &str = "# of calls";
 /// What the names of ranges begin with that the profiler draws onto the device by itself.
-const RANGES: [&str; 2] = ["## Call CompiledFxGraph", "ProfilerStep"];
+const RANGES: [&str; 2] = ["## Call CompiledFxGraph", STEP];
+/// What the range of a step of the profiler's schedule is called; its count is that of the recorded steps.
+const STEP: &str = "ProfilerStep";
+/// Words for a step's time by a clock in the lines around the tables: `12.3 ms/step`, `12.3 ms per iteration`.
+const PER_STEP: [&str; 5] = ["/step", "/iter", " per step", " per iteration", " per iter"];
+/// What the names of calls of the runtimes begin with, before a capital letter: no operator, although work that they launch outside
+/// of every operator is theirs in the table.
+const RUNTIMES: [&str; 6] = ["cuda", "cu", "hip", "musa", "mu", "aclrt"];
 
 /// The columns that are read.
 struct Columns {
@@ -76,6 +83,32 @@ fn time(text: &str) -> Option<Ns> {
         _ => return None,
     };
     model::time::parse_decimal(digits.as_bytes(), exponent).ok().map(|(ns, _)| ns)
+}
+
+/// The time of a step by a clock, ns, where a line says one: a time with a unit before a word of [`PER_STEP`], or the first time of a
+/// line that begins with the wall time of a step (`full_step_wall  mean=7161.9 ms`).
+fn step(line: &str) -> Option<Ns> {
+    let line = line.to_ascii_lowercase();
+    let spaced = |text: &str| {
+        let mut words = text
+            .split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | '(' | '~'))
+            .rev()
+            .filter(|word| !word.is_empty());
+        let last = words.next()?;
+        time(last).or_else(|| time(&format!("{}{last}", words.next()?)))
+    };
+    let before = PER_STEP.iter().find_map(|word| spaced(line.split_once(word)?.0));
+    let of_wall = || {
+        let name = line.split_whitespace().next().filter(|name| name.contains("step") && name.contains("wall"))?;
+        let (value, _) = line.strip_prefix(name).unwrap_or(&line).trim_start().split_once("ms")?;
+        spaced(&format!("{value}ms"))
+    };
+    before.or_else(of_wall).filter(|ns| *ns > 0)
+}
+
+fn is_call(name: &str) -> bool {
+    let capital = |rest: &str| rest.chars().next().is_some_and(char::is_uppercase);
+    RUNTIMES.iter().any(|begin| name.strip_prefix(begin).is_some_and(capital))
 }
 
 /// A row: name, calls, and what the host and the device took, ns.
@@ -120,7 +153,15 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
             // The last line of dashes stands under the rows.
             columns = Columns::of(&before, spans);
             tables += u64::from(columns.is_some());
-        } else if let Some(columns) = columns.as_ref().filter(|_| !line.is_empty()) {
+        } else if columns.is_none() {
+            if let Some(ns) = step(&line) {
+                // Of several measurements the first is the one that a summary begins with.
+                totals.entry("totals.step_ns").or_insert(ns);
+            }
+        } else if let Some(columns) =
+            columns.as_ref().filter(|columns| columns.get(&line, 0).is_some_and(|name| !name.is_empty()))
+        {
+            // With stacks, a row is followed by lines that hold no more than its callers.
             account.read += 1;
             match row(columns, &line) {
                 Some(row) if rows.len() < MAX_ROWS || rows.contains(&row) => {
@@ -155,6 +196,10 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     if let Some(why) = lines.damage() {
         sink.stat("torch-table.damaged_file", Severity::DataLoss, 1, Some(why));
     }
+    let steps = rows.iter().filter(|(name, ..)| name.starts_with(STEP)).map(|(_, count, ..)| *count).max();
+    if let Some(steps) = steps.and_then(|steps| Ns::try_from(steps).ok()) {
+        totals.insert("totals.steps", steps);
+    }
     for (key, total) in totals {
         sink.manifest(key, &total.to_string(), Provenance::Observed);
     }
@@ -177,20 +222,20 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
 fn tell(sink: &mut dyn TraceSink, rows: &BTreeSet<Row>) -> Ns {
     // A range of the host stands a second time with the device's time below it.
     let ranges: BTreeSet<&str> =
-        rows.iter().filter(|(.., host, device)| *host > 0 && *device == 0).map(|(name, ..)| name.as_str()).collect();
+        rows.iter().filter(|(.., host, _)| *host > 0).map(|(name, ..)| name.as_str()).collect();
     let mut kept: Ns = 0;
     for (name, count, host, device) in rows {
-        let range = ranges.contains(name.as_str()) || RANGES.iter().any(|begin| name.starts_with(begin));
+        let drawn = RANGES.iter().any(|begin| name.starts_with(begin));
         let mut add = |of: Conditions, name: &str, total: Ns| {
             let known = KernelSummary::of(sink.intern(name), of);
             sink.summary(KernelSummary { count: *count, total: Some(total), ..known });
         };
         match (*host > 0, *device > 0) {
-            (false, true) if !range => {
+            (false, true) if !drawn && !ranges.contains(name.as_str()) => {
                 kept = kept.saturating_add(*device);
                 add(Conditions::Run, hip::kernel_name(name), *device);
             }
-            (true, true) if !range => {
+            (true, true) if !drawn && !is_call(name) => {
                 add(Conditions::Operators, name, *device);
                 add(Conditions::Host, name, *host);
             }
@@ -256,6 +301,62 @@ Self CUDA time total: 40.244s
         assert_eq!(trace.manifest.value("totals.device_ns"), Some("40244000000"));
         assert_eq!(trace.stat("torch-table.incomplete_row"), 2);
         assert_eq!(trace.manifest.value("hardware.vendor"), Some("amd"));
+    }
+
+    /// A table that was saved on Windows had no row, and the lines of stacks were rows that could not be read.
+    #[test]
+    fn lines_of_stacks_and_carriage_returns_are_no_rows() {
+        let rows = "\
+-------------------------  ------------  ------------  ------------  ---------------------------
+                     Name      Self CPU     CPU total    # of Calls              Source Location
+-------------------------  ------------  ------------  ------------  ---------------------------
+                 aten::mm     787.655ms     960.840ms            40  net.py(31): forward
+                                                                     train.py(7): <module>
+
+-------------------------  ------------  ------------  ------------  ---------------------------
+Self CPU time total: 900.000ms
+";
+        let trace = import(&rows.replace('\n', "\r\n"));
+        assert_eq!(sums(&trace), [(Conditions::Host, "aten::mm", 40, Some(787_655_000))]);
+        assert_eq!(trace.stat("torch-table.incomplete_row"), 0);
+    }
+
+    /// A launch was an operator of device time, and the range of an optimizer a kernel beside the operator that it is.
+    #[test]
+    fn calls_of_the_runtime_are_no_operators_and_ranges_of_optimizers_no_kernels() {
+        let row = |name: &str, host: &str, device: &str| {
+            format!("{name:>25}         0.00%  {host:>12}       0.000us  {device:>12}       0.000us             2\n")
+        };
+        let more = [
+            row("cudaLaunchKernel", "5.000ms", "1.000ms"),
+            row("Optimizer.step#AdamW.step", "7.000ms", "2.000ms"),
+            row("Optimizer.step#AdamW.step", "0.000us", "9.000ms"),
+            row("ProfilerStep*", "1.000ms", "0.000us"),
+        ];
+        let trace = import(&TABLE.replacen("                 a broken row\n", &more.concat(), 1));
+        let of = |name: &str| -> Vec<_> {
+            sums(&trace).into_iter().filter(|sum| sum.1 == name).map(|sum| (sum.0, sum.3)).collect()
+        };
+        assert_eq!(of("cudaLaunchKernel"), [(Conditions::Host, Some(5_000_000))]);
+        let optimizer = [(Conditions::Host, Some(7_000_000)), (Conditions::Operators, Some(2_000_000))];
+        assert_eq!(of("Optimizer.step#AdamW.step"), optimizer);
+        assert_eq!(trace.manifest.value("totals.steps"), Some("2"));
+    }
+
+    /// The time of a step stood in the file, and nothing was said of how much of it the device works.
+    #[test]
+    fn the_time_of_a_step_around_the_tables_is_kept() {
+        for (line, ns) in [
+            ("Measured: 12.5 ms/step over 10 steps", Some(12_500_000)),
+            ("mean 850us per iteration", Some(850_000)),
+            ("  full_step_wall        mean=7161.880 ms  std= 38.657 ms", Some(7_161_880_000)),
+            ("[TIMED] step 3: loss = 9.70", None),
+            ("saved 30 MB/step", None),
+        ] {
+            assert_eq!(step(line), ns, "{line}");
+        }
+        let trace = import(&format!("Measured: 12.5 ms/step\n{TABLE}"));
+        assert_eq!(trace.manifest.value("totals.step_ns"), Some("12500000"));
     }
 
     #[test]
