@@ -57,10 +57,13 @@ fn matches(head: &Head<'_>) -> Match {
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
-    if printed::matches(&container::head(path, HEAD)?) {
-        printed::read(path, sink, options.progress)?;
-    } else {
-        table(path, sink, options)?;
+    match report(&csv_table::first_header(&container::head(path, HEAD)?)) {
+        Some(_) => table(path, sink, options)?,
+        // Words of the tool may stand before the header of a CSV file that somebody names as this format.
+        None => match printed::read(path, sink, options.progress) {
+            Err(ReadError::Malformed { .. }) => table(path, sink, options)?,
+            read => read?,
+        },
     }
     for (key, value) in [
         ("hardware.vendor", "nvidia"),

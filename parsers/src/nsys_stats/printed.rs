@@ -52,7 +52,7 @@ impl Columns {
 pub(super) fn matches(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let mut before = "";
-    text.lines().take(2000).any(|line| {
+    text.lines().any(|line| {
         let found = dashes(line).is_some_and(|spans| Columns::of(before, spans).is_some());
         before = line;
         found
