@@ -42,6 +42,7 @@ pub mod not_read;
 #[cfg(feature = "sqlite")]
 pub mod nsys;
 pub mod nsys_stats;
+pub mod nvprof;
 mod options;
 pub mod otlp;
 mod overhead;
@@ -130,6 +131,7 @@ pub const REGISTRY: &[Format] = &[
     #[cfg(feature = "sqlite")]
     nsys::REPORT_FORMAT,
     nsys_stats::FORMAT,
+    nvprof::FORMAT,
     ncu::FORMAT,
     msprof_op::FORMAT,
     mcprofiler::FORMAT,

@@ -96,6 +96,17 @@ pub fn all() -> Vec<Input> {
         |i| format!("      3.0           60{i:02}            3       100       300  void gemm<int, {i}>(T1)\n"),
         "",
     );
+    let summary = text(
+        "nvprof",
+        "nvprof.txt",
+        "==7== Profiling result:\n            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n",
+        |i| {
+            format!(
+                " GPU activities:    3.33%  1.60{i:02}ms         3  533.00us  100.00us  900.00us  void gemm<int, {i}>(T1)\n"
+            )
+        },
+        "",
+    );
     let launch = |i: usize| {
         format!(
             ",{{\"pid\":\"70\",\"tid\":\"71\",\"name\":\"hipLaunchKernel\",\"ts\":\"1{i:02}00\",\"dur\":\"4\",\"ph\":\"X\",\"args\":{{\"desc\":\"\"}}}}
@@ -143,5 +154,6 @@ pub fn all() -> Vec<Input> {
         text("otlp", "traces.jsonl", "", span, ""),
         text("mcprofiler", "report.txt", "Sub-module: Summary\n", kernel, ""),
         printed,
+        summary,
     ]
 }
