@@ -1,5 +1,5 @@
 //! Nsight Compute, as `ncu --csv` prints it: the `raw` page with a row per kernel and a column per metric, or the `details`
-//! page with a row per metric. Each kernel was run alone, mostly with cold caches and fixed clocks, so what it says of a
+//! page with a row per metric, which it prints as text where it is not asked for CSV. Each kernel was run alone, mostly with cold caches and fixed clocks, so what it says of a
 //! kernel is a measurement and no part of a timeline. Source: files of ncu 2024.2 and its manual.
 
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use crate::{
 
 mod directory;
 mod metrics;
+mod printed;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -22,7 +23,8 @@ mod value;
 use metrics::{CYCLES, DURATION, LABELS, METRICS, STALL, cycles_label, duration_label};
 
 /// The CSV pages of Nsight Compute.
-pub const FORMAT: Format = Format { id: "ncu", name: "Nsight Compute CSV (details or raw page)", matches, read, lead };
+pub const FORMAT: Format =
+    Format { id: "ncu", name: "Nsight Compute CSV or text (details or raw page)", matches, read, lead };
 
 /// Columns that both pages begin with.
 const MARKS: &[&str] = &["id", "kernel name"];
@@ -46,7 +48,7 @@ fn is_header(cells: &[String]) -> bool {
 fn matches(head: &Head<'_>) -> Match {
     let found = match head.path.is_dir() {
         true => directory::pages(head.path, is_page).is_some(),
-        false => is_page(head.bytes),
+        false => is_page(head.bytes) || printed::matches(head.bytes),
     };
     if found { Match::Certain } else { Match::No }
 }
@@ -71,7 +73,10 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         }
         None => {
             let mut kernels = Kernels::default();
-            page(path, &mut kernels, sink, options.progress)?;
+            match page(path, &mut kernels, sink, options.progress) {
+                Err(ReadError::Malformed { .. }) => printed::read(path, &mut kernels, sink, options.progress)?,
+                read => read?,
+            }
             kernels.tell(sink);
         }
     }
@@ -258,33 +263,46 @@ fn details(
         let (Some(label), Some((summary, cycles))) = (row.text(6), kernels.known.get_mut(place)) else { continue };
         let (section, unit) = (row.text(5).unwrap_or_default(), row.text(7).unwrap_or_default());
         let Some(text) = row.text(8) else { continue };
-        if duration_label(&section, &label) {
-            // A kernel that two pages measure is one, and took as long as the first one says.
-            if summary.total.is_none() {
-                measured(summary, value::time(&text, &unit));
-                account.time = account.time.saturating_add(summary.total.unwrap_or(0));
-            }
-            account.kept += 1;
-        } else if let Some(cycles) = cycles_label(&section, &label).and_then(|which| cycles.get_mut(which)) {
-            *cycles = value::number(&text, &unit);
-            account.kept += 1;
-        } else if let Some(metric) = labelled(&section, &label)
-            && let Some(value) = value::number(&text, &unit)
-        {
-            if summary.metric(metric).is_none() {
-                summary.metrics.push((metric, value));
-            }
-            account.kept += 1;
-        } else if let Some(value) = value::number(&text, &unit) {
-            let name = if section == SINGLE { label.into_owned() } else { format!("{section}: {label}") };
-            let name = sink.intern(&name);
-            if summary.counters.iter().all(|(known, _)| *known != name) && summary.counters.len() < MOST {
-                summary.counters.push((name, value));
-            }
+        if let Some(time) = take(sink, summary, cycles, &[&section, &label, &unit, &text]) {
+            account.time = account.time.saturating_add(time);
             account.kept += 1;
         }
     }
     Ok(account)
+}
+
+/// Takes a metric, given as its section, label, unit and value: the time that it adds, ns, where it can be read.
+fn take(
+    sink: &mut dyn TraceSink,
+    summary: &mut KernelSummary,
+    cycles: &mut [Option<f64>; 2],
+    [section, label, unit, text]: &[&str; 4],
+) -> Option<Ns> {
+    if duration_label(section, label) {
+        // A kernel that two pages measure is one, and took as long as the first one says.
+        if summary.total.is_some() {
+            return Some(0);
+        }
+        measured(summary, value::time(text, unit));
+        return Some(summary.total.unwrap_or(0));
+    }
+    if let Some(cycles) = cycles_label(section, label).and_then(|which| cycles.get_mut(which)) {
+        *cycles = value::number(text, unit);
+        return Some(0);
+    }
+    let value = value::number(text, unit)?;
+    if let Some(metric) = labelled(section, label) {
+        if summary.metric(metric).is_none() {
+            summary.metrics.push((metric, value));
+        }
+        return Some(0);
+    }
+    let name = if *section == SINGLE { (*label).to_owned() } else { format!("{section}: {label}") };
+    let name = sink.intern(&name);
+    if summary.counters.iter().all(|(known, _)| *known != name) && summary.counters.len() < MOST {
+        summary.counters.push((name, value));
+    }
+    Some(0)
 }
 
 /// The metric with this label in this section, or with this id where single metrics were asked for.
