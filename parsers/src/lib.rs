@@ -48,6 +48,7 @@ pub mod otlp;
 mod overhead;
 mod printed_table;
 pub mod rocprof;
+pub mod rocprof_compute;
 mod rocprof_stats;
 pub mod rocprofv3;
 #[cfg(feature = "sqlite")]
@@ -139,6 +140,7 @@ pub const REGISTRY: &[Format] = &[
     #[cfg(feature = "sqlite")]
     rocprof::DATABASE_FORMAT,
     rocprof_stats::FORMAT,
+    rocprof_compute::FORMAT,
     rocprofv3::FORMAT,
     // Before rocpd, whose tables have the same prefix.
     #[cfg(feature = "sqlite")]

@@ -107,6 +107,13 @@ pub fn all() -> Vec<Input> {
         },
         "",
     );
+    let drawn_sums = text(
+        "rocprof-compute",
+        "output.txt",
+        "0.1 Top Kernels\n│   index │ Kernel_Name │   Count │ Sum(ns) │\n╞═════════╪═════════════╪═════════╪═════════╡\n",
+        |i| format!("│       {i} │ void gemm<{i} │    3.00 │  160{i:02}.5 │\n"),
+        "",
+    );
     let launch = |i: usize| {
         format!(
             ",{{\"pid\":\"70\",\"tid\":\"71\",\"name\":\"hipLaunchKernel\",\"ts\":\"1{i:02}00\",\"dur\":\"4\",\"ph\":\"X\",\"args\":{{\"desc\":\"\"}}}}
@@ -155,5 +162,6 @@ pub fn all() -> Vec<Input> {
         text("mcprofiler", "report.txt", "Sub-module: Summary\n", kernel, ""),
         printed,
         summary,
+        drawn_sums,
     ]
 }
