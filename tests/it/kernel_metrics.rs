@@ -34,7 +34,7 @@ fn cp07_refuses_wall_time_from_sums_alone() {
     let (report, value, refused) = reported(&trace);
     assert!(refused);
     assert_eq!(report.captures[0].grade, Grade::Totals);
-    for (lang, words) in [(Lang::En, "No wall time follows from a sum"), (Lang::Zh, "总和不能说明墙钟时间")] {
+    for (lang, words) in [(Lang::En, "no wall time, step or gain follows"), (Lang::Zh, "不能说明墙钟时间")] {
         let text = report.document(lang).markdown();
         assert!(text.contains(words) && text.contains("CP-07"), "{text}");
     }

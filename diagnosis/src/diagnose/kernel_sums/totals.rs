@@ -57,8 +57,8 @@ const ON_HOST: Text =
     Text::new("Largest on the host, of {all}: {largest}.", "主机侧总时间 {all} 中最大的：{largest}。");
 const CLASSES: Text = Text::new("By class of record: {largest}.", "按记录类别：{largest}。");
 const END: Text = Text::new(
-    "The capture holds only totals: no step and no gain follows from them.",
-    "采集仅含总和：不能说明步，也不能给出收益。",
+    "The capture holds only totals: no wall time, step or gain follows from them.",
+    "采集仅含总和：不能说明墙钟时间与步，也不能给出收益。",
 );
 
 /// Totals by name.
