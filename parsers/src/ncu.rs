@@ -58,10 +58,12 @@ fn is_page(bytes: &[u8]) -> bool {
     lines.filter(|line| line.starts_with(b"\"ID\"")).any(|line| is_header(&csv_table::first_header(line)))
 }
 
-/// The raw page beside a details page: the same measurements with more digits.
+/// The raw page beside a details page: the same measurements with more digits. Beside a printed page, either page as CSV.
 fn lead(path: &Path) -> Option<PathBuf> {
-    let stem = path.file_name()?.to_str()?.strip_suffix(".details.csv")?;
-    Some(path.with_file_name(format!("{stem}.raw.csv"))).filter(|raw| raw.is_file())
+    let name = path.file_name()?.to_str()?;
+    let printed = name.strip_suffix(".details.txt").map(|stem| (stem, &[".raw.csv", ".details.csv"][..]));
+    let (stem, pages) = printed.or_else(|| Some((name.strip_suffix(".details.csv")?, &[".raw.csv"][..])))?;
+    pages.iter().map(|page| path.with_file_name(format!("{stem}{page}"))).find(|page| page.is_file())
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {

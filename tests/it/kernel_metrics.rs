@@ -49,11 +49,11 @@ type Golden = (&'static str, Option<(&'static str, usize, u64, Ns)>);
 ///
 /// nsys stats: `awk -F, 'NR>1 {r++; n+=$3; t+=$2} END {print r, n, t}'`.
 /// Nsight Compute: `python3: [r["gpu__time_duration.sum"] for r in csv.DictReader(open(raw))]`, µs, the fifth is no number;
-/// `awk -F'","' '$13=="Duration" {t+=$15} END {print t}' profile.details.csv` for the other page.
+/// `awk -F'","' '$13=="Duration" {t+=$15} END {print t}' profile.details.csv` for the other page, as CSV and as text.
 /// msprof op: `struct.unpack_from("<Q")` for the length of each section, then `json.loads` of the one of kind 5.
 const FILES: &[Golden] = &[
     ("ncu-csv/sglang-fork/profile.details.csv", Some(("ncu", 5, 5, 87_130))),
-    ("ncu-csv/sglang-fork/profile.details.txt", None),
+    ("ncu-csv/sglang-fork/profile.details.txt", Some(("ncu", 5, 5, 87_130))),
     ("ncu-csv/sglang-fork/profile.raw.csv", Some(("ncu", 5, 5, 87_136))),
     ("nsys-stats-csv/dsocr-rtx5090/all-stage_cmd.txt", None),
     (

@@ -138,5 +138,10 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(trace.summaries[1].metric(Metric::Memory), Some(41.5));
         assert_eq!(trace.summaries[0].counters.len(), 1);
+        // The same page as CSV has the same measurements.
+        let page = directory.path().join("p.details.txt");
+        let csv = directory.path().join("p.details.csv");
+        std::fs::write(&csv, "").unwrap();
+        assert_eq!((super::super::FORMAT.lead)(&page), Some(csv));
     }
 }
