@@ -41,6 +41,8 @@ pub(crate) struct Table {
     open_column: Option<usize>,
     /// Cells of the row that was read last.
     width: usize,
+    /// Bytes of the last cell of the row before, and of this one.
+    last_cells: (usize, usize),
     meter: Meter,
     cut: Rc<Cell<u64>>,
     path: PathBuf,
@@ -79,7 +81,19 @@ impl Table {
         let record = ByteRecord::new();
         let (header, titles, selected, path) = (Vec::new(), Vec::new(), Vec::new(), path.to_owned());
         let open_column = None;
-        let mut table = Self { reader, header, titles, selected, record, open_column, width: 0, meter, cut, path };
+        let mut table = Self {
+            reader,
+            header,
+            titles,
+            selected,
+            record,
+            open_column,
+            width: 0,
+            last_cells: (0, 0),
+            meter,
+            cut,
+            path,
+        };
         while table.advance()? {
             let cells: Vec<String> = table.record.iter().map(|cell| text(cell).trim().to_ascii_lowercase()).collect();
             if is_header(&cells) {
@@ -166,12 +180,13 @@ impl Table {
         }
     }
 
-    /// The length of a file whose last line has no end and fewer cells than the header; or no end, where `ended` says that its
-    /// writer ends every line.
+    /// The length of a file whose last line has no end and fewer cells than the header. Where `ended` says that its writer ends every
+    /// line, a last cell that is as long as the one above it is whole all the same: an editor took the end away.
     fn ends_within_row(&self, ended: bool) -> Option<u64> {
         let (bytes, last) = self.meter.given();
         let open = last.is_some_and(|byte| !matches!(byte, b'\n' | b'\r' | 0));
-        Some(bytes).filter(|_| open && (ended || self.width < self.header.len()))
+        let shorter = self.last_cells.0 == 0 || self.last_cells.1 < self.last_cells.0;
+        Some(bytes).filter(|_| open && (self.width < self.header.len() || ended && shorter))
     }
 
     /// Lines that were longer than lines are and lost their end.
@@ -185,6 +200,8 @@ impl Table {
             Ok(more) => {
                 if more {
                     self.width = self.record.len();
+                    let last = self.record.iter().next_back().map_or(0, <[u8]>::len);
+                    self.last_cells = (self.last_cells.1, last);
                 }
                 Ok(more)
             }
@@ -365,7 +382,10 @@ mod tests {
         };
         assert_eq!(told(b"name,ns\na,1\nb", "x"), 1);
         assert_eq!([b"name,ns\na,1\nb,2\n".as_slice(), b"name,ns\na,1\nb,2\r\n"].map(|text| told(text, "x")), [0, 0]);
-        assert_eq!((told(b"name,ns\na,1\nb,2", "x"), told(b"name,ns\na,1\nb,2", "rocprof")), (0, 1));
+        let within = b"name,ns\na,17\nb,2";
+        assert_eq!((told(within, "x"), told(within, "rocprof")), (0, 1));
+        // Seven whole rows were told as cut, because an editor had taken the last line's end away.
+        assert_eq!(told(b"name,ns\na,17\nb,23", "rocprof"), 0);
     }
 
     #[test]
