@@ -149,19 +149,19 @@ const BEYOND: f64 = 0.10;
 
 /// What else the fix saves, where that is more than the cost; or the finding that is about the same time.
 fn beside(screen: &Screen<'_>, finding: &Finding) -> String {
-    let rule = finding.same_time_as.unwrap_or_default();
+    const LAUNCHES: Text = Text::new(" The fix saves their launches, too.", "修复后其下发也随之省去。");
+    const AROUND: Text = Text::new(" The fix saves idle time around it, too.", "修复后其前后的空闲也随之减少。");
+    const SAME: Text = Text::new(" It is the same time as that of {rule}.", "与 {rule} 为同一段时间。");
     let most = finding.estimate.from - finding.estimate.to_low;
     let beyond = finding.estimate.method != Method::None && most as f64 > (1.0 + BEYOND) * amount(finding) as f64;
-    let said = match (beyond, finding.layer, screen.lang) {
-        (true, Layer::Operator, Lang::En) => " The fix saves their launches, too.".to_owned(),
-        (true, Layer::Operator, Lang::Zh) => "修复后其下发也随之省去。".to_owned(),
-        (true, _, Lang::En) => " The fix saves idle time around it, too.".to_owned(),
-        (true, _, Lang::Zh) => "修复后其前后的空闲也随之减少。".to_owned(),
-        (false, _, Lang::En) if !rule.is_empty() => format!(" It is the same time as that of {rule}."),
-        (false, _, Lang::Zh) if !rule.is_empty() => format!("与 {rule} 为同一段时间。"),
+    match (beyond, finding.layer, finding.same_time_as) {
+        (true, Layer::Operator, _) => screen.get(LAUNCHES).to_owned(),
+        (true, ..) => screen.get(AROUND).to_owned(),
+        (false, _, Some(rule)) => {
+            say::message(&Message::new(SAME, [("rule", Value::Raw(rule.to_owned()))]), "", screen.lang)
+        }
         _ => String::new(),
-    };
-    said
+    }
 }
 
 /// Which rank a finding is about, where it is another than that of the screen.

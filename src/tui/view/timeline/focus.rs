@@ -169,14 +169,12 @@ impl<'b> Chooser<'_, 'b> {
         (0..set.depths(track)).filter_map(move |depth| set.position(Of::Track(track, depth)))
     }
 
-    /// The thread of the host that the stretch is about: on which a name of the claim is, else the one that launched what ends it or
-    /// runs in it, else the busiest.
+    /// The thread of the host that the stretch is about: on which a name of the claim is, first of all the one that launched what ends
+    /// it; else that one, or the busiest.
     fn thread(&self) -> Option<TrackId> {
         let threads = &self.rank.timeline.threads;
-        let named = threads.iter().filter_map(|track| {
-            let (_, _, shared) = self.most(self.lanes_of(*track), |lane, slot| self.is_named(lane, slot))?;
-            Some((shared, *track))
-        });
+        let named_on = |track: TrackId| self.most(self.lanes_of(track), |lane, slot| self.is_named(lane, slot));
+        let named = threads.iter().filter_map(|track| Some((named_on(*track)?.2, *track)));
         let timeline = &self.rank.timeline;
         let launched = || {
             let next = timeline.ops.partition_point(|op| op.start < self.own.start);
@@ -191,7 +189,9 @@ impl<'b> Chooser<'_, 'b> {
             there.max().map(|(_, track)| TrackId(track.0))
         };
         let named = named.max_by_key(|(shared, track)| (*shared, Reverse(track.0))).map(|(_, track)| track);
-        named.or_else(launched).or_else(busiest)
+        // A thread that sleeps the whole time has a name of the claim for longer than the one that the device waits for.
+        let both = launched().filter(|track| named_on(*track).is_some());
+        both.or(named).or_else(launched).or_else(busiest)
     }
 
     /// The nested lanes of a thread that are shown in so many rows, and the names of those around the window.
