@@ -92,6 +92,17 @@ impl<'a> Head<'a> {
     pub fn new(path: &'a Path, bytes: &'a [u8]) -> Self {
         Self { path, bytes, patterns: log::Patterns::built_in() }
     }
+
+    /// Whether it is a text in which a table may stand somewhere: no database, and no document of JSON.
+    fn is_text(&self) -> bool {
+        let mut marks = self.bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
+        let json = match (marks.next(), marks.next()) {
+            (Some(b'{'), next) => matches!(next, Some(b'"' | b'}')),
+            (Some(b'['), next) => matches!(next, Some(b'{' | b'[' | b'"' | b']')),
+            _ => false,
+        };
+        !json && !self.bytes.contains(&0)
+    }
 }
 
 /// Called now and then with bytes (or rows) done and in total; total 0 is unknown.

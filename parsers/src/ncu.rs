@@ -48,7 +48,7 @@ fn is_header(cells: &[String]) -> bool {
 fn matches(head: &Head<'_>) -> Match {
     let found = match head.path.is_dir() {
         true => directory::pages(head.path, is_page).is_some(),
-        false => is_page(head.bytes) || printed::matches(head.bytes),
+        false => is_page(head.bytes) || head.is_text() && printed::matches(head.bytes),
     };
     if found { Match::Certain } else { Match::No }
 }

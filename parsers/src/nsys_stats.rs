@@ -53,7 +53,7 @@ fn is_device(header: &[String]) -> bool {
 
 fn matches(head: &Head<'_>) -> Match {
     let csv = report(&csv_table::first_header(head.bytes)).is_some();
-    if csv || printed::matches(head.bytes) { Match::Certain } else { Match::No }
+    if csv || head.is_text() && printed::matches(head.bytes) { Match::Certain } else { Match::No }
 }
 
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {

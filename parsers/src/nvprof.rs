@@ -41,7 +41,7 @@ fn header(line: &str) -> Option<(Form, bool)> {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    let known = String::from_utf8_lossy(head.bytes).lines().any(|line| header(line).is_some());
+    let known = head.is_text() && String::from_utf8_lossy(head.bytes).lines().any(|line| header(line).is_some());
     if known { Match::Named } else { Match::No }
 }
 

@@ -50,7 +50,7 @@ impl Columns {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    let known = String::from_utf8_lossy(head.bytes).lines().any(|line| Columns::of(line).is_some());
+    let known = head.is_text() && String::from_utf8_lossy(head.bytes).lines().any(|line| Columns::of(line).is_some());
     if known { Match::Named } else { Match::No }
 }
 

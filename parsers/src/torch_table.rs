@@ -123,6 +123,9 @@ fn row(columns: &Columns, line: &str) -> Option<Row> {
 }
 
 fn matches(head: &Head<'_>) -> Match {
+    if !head.is_text() {
+        return Match::No;
+    }
     let text = String::from_utf8_lossy(head.bytes);
     let mut before = "";
     let mut known = false;

@@ -219,7 +219,7 @@ fn launching(rank: &Rank) -> Vec<TrackId> {
 }
 
 /// Parts of the names of records in which a thread waits for something to do.
-const WAITS: [&str; 9] = ["kqueue", "epoll", "select.", "poll", "sleep", "lock.acquire", "wait", "futex", "Queue.get"];
+const WAITS: [&str; 9] = ["kqueue", "epoll", "select.", "poll", "sleep", "acquire", "wait", "futex", "Queue.get"];
 
 /// The tables of the busiest thread of a capture without device work: the one that calls the runtime most, else the one that works for
 /// longest.

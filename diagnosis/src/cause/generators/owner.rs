@@ -291,13 +291,19 @@ fn is_between_steps(
 ) -> bool {
     let is_mark = |name: Option<StringId>| name.is_some_and(|name| packs.step_label(population.text(name)).is_some());
     let small = matches!(owned.kind, Why::Turnaround(_)) && owned.ns.saturating_mul(SCHEDULES) < counted.total;
-    small && site(population, packs, idle, owned).between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
+    if !small {
+        return false;
+    }
+    site(population, packs, idle, owned).between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
 }
 
 /// Where the heaviest part of an owner's time lies.
 fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Owned) -> Site {
     // The mark of a step says where, not what.
-    let is_mark = |name: StringId| packs.step_label(population.text(name)).is_some();
+    let known = std::cell::RefCell::new(FxHashMap::default());
+    let is_mark = |name: StringId| {
+        *known.borrow_mut().entry(name).or_insert_with(|| packs.step_label(population.text(name)).is_some())
+    };
     let mut paths: FxHashMap<_, Ns> = FxHashMap::default();
     for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
         if let Some(path) = part.path {
