@@ -113,21 +113,24 @@ fn found(
         true => steps.keys().filter_map(|step| host.get(step)).sum::<Ns>().max(total) + counted.total / APART,
         false => total,
     };
-    let site = || site(population, packs, idle, owned);
+    let site = site(population, packs, idle, owned);
+    // What the profiler does at its own end is no cost of the run.
+    if site.record.is_some_and(|name| population.text(name).contains(PROFILER)) {
+        return None;
+    }
+    // An empty queue, a stage of a pipeline and the way to the next step are no faults.
+    let inherent = waits_for_requests(&site, packs, population)
+        || is_of_pipeline(population, counted, owned)
+        || is_between_steps(population, packs, &site, counted, owned);
     let kind = match owned.kind {
-        Why::Host => Kind::Owner(site()),
-        Why::Chain => Kind::Chain(site()),
-        Why::Turnaround(sync) => Kind::Turnaround { sync: idle.names.record_of(sync)?, then: site() },
+        Why::Host => Kind::Owner(site),
+        Why::Chain => Kind::Chain(site),
+        Why::Turnaround(sync) => Kind::Turnaround { sync: idle.names.record_of(sync)?, then: site },
         Why::Node => Kind::Nodes,
         Why::Queue => Kind::Queue,
         // What nothing recorded explains is a doubt about the capture.
         Why::Blind => return None,
     };
-    // What the profiler does at its own end is no cost of the run.
-    let of_profiler = |site: &Site| site.record.is_some_and(|name| population.text(name).contains(PROFILER));
-    if matches!(&kind, Kind::Owner(site) | Kind::Turnaround { then: site, .. } if of_profiler(site)) {
-        return None;
-    }
     let total = if owned.kind == Why::Node { total / NODES } else { total };
     let served = served(counted, owned, &gaps);
     let total = total + served.iter().map(|work| work.own).sum::<Ns>();
@@ -153,9 +156,7 @@ fn found(
         edits: edits.into_iter().map(|edit| (counted.at, edit)).collect(),
         bounds: (least, most.max(total)),
         occurs: lies(counted, idle, owned, &gaps),
-        inherent: waits_for_requests(idle, owned, packs, population)
-            || is_of_pipeline(population, counted, owned)
-            || is_between_steps(population, packs, idle, counted, owned),
+        inherent,
     };
     let called = called(population, &cost.kind);
     Some((called, cost))
@@ -199,10 +200,9 @@ fn served<'w>(counted: &'w Counted<'_>, owned: &Owned, gaps: &BTreeMap<u32, Ns>)
 }
 
 /// Whether the host waits there for requests: an empty queue is no fault.
-fn waits_for_requests(idle: &Idle<'_>, owned: &Owned, packs: &Packs, population: &Population<'_>) -> bool {
-    let waits = |name: StringId| packs.host_activity(population.text(name)) == Some("await_request");
-    let site = site(population, packs, idle, owned);
-    site.record.into_iter().chain(site.path).any(waits)
+fn waits_for_requests(site: &Site, packs: &Packs, population: &Population<'_>) -> bool {
+    let waits = |name: &StringId| packs.host_activity(population.text(*name)) == Some("await_request");
+    site.record.iter().chain(&site.path).any(waits)
 }
 
 /// Instances that carry most of a cost; and up to how many of them it is a single event.
@@ -285,25 +285,19 @@ const SCHEDULES: Ns = 10;
 fn is_between_steps(
     population: &Population<'_>,
     packs: &Packs,
-    idle: &Idle<'_>,
+    site: &Site,
     counted: &Counted<'_>,
     owned: &Owned,
 ) -> bool {
     let is_mark = |name: Option<StringId>| name.is_some_and(|name| packs.step_label(population.text(name)).is_some());
     let small = matches!(owned.kind, Why::Turnaround(_)) && owned.ns.saturating_mul(SCHEDULES) < counted.total;
-    if !small {
-        return false;
-    }
-    site(population, packs, idle, owned).between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
+    small && site.between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
 }
 
 /// Where the heaviest part of an owner's time lies.
 fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Owned) -> Site {
     // The mark of a step says where, not what.
-    let known = std::cell::RefCell::new(FxHashMap::default());
-    let is_mark = |name: StringId| {
-        *known.borrow_mut().entry(name).or_insert_with(|| packs.step_label(population.text(name)).is_some())
-    };
+    let is_mark = |name: StringId| packs.step_label(population.text(name)).is_some();
     let mut paths: FxHashMap<_, Ns> = FxHashMap::default();
     for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
         if let Some(path) = part.path {
@@ -326,8 +320,8 @@ fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Own
     };
     let held = own.and_then(|key| idle.names.record_of(key));
     // An owner of many callers is called from none of them.
-    let around = around(idle, &paths);
-    let holds = |key: &Key| 2 * around.get(key).copied().unwrap_or(0) >= owned.ns;
+    let callers = under(idle, &paths);
+    let holds = |key: &Key| 2 * callers.get(key).copied().unwrap_or(0) >= owned.ns;
     let around: Vec<StringId> = along.filter(holds).filter_map(|key| idle.names.record_of(key)).collect();
     let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
     let among = if between.is_none() { beside(idle, &paths, owned, &is_mark) } else { Vec::new() };
@@ -335,7 +329,7 @@ fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Own
 }
 
 /// Time under each record of some paths.
-fn around(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>) -> FxHashMap<Key, Ns> {
+fn under(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>) -> FxHashMap<Key, Ns> {
     let mut out: FxHashMap<Key, Ns> = FxHashMap::default();
     for (path, ns) in paths {
         let mut keys: Vec<Key> = idle.names.along(*path).collect();
@@ -383,12 +377,12 @@ fn among(
 ) -> Vec<(StringId, f64)> {
     let mut records: BTreeMap<StringId, Ns> = BTreeMap::new();
     for (path, ns) in paths {
-        if let Some((name, _)) = idle.names.innermost(*path).filter(|(name, _)| !is_mark(*name)) {
+        if let Some((name, _)) = idle.names.innermost(*path) {
             *records.entry(name).or_default() += ns;
         }
     }
     let shares = records.into_iter().map(|(name, ns)| (name, ns as f64 / total.max(1) as f64));
-    let mut shares: Vec<(StringId, f64)> = shares.filter(|(_, share)| *share >= WORTH).collect();
+    let mut shares: Vec<(StringId, f64)> = shares.filter(|(name, share)| *share >= WORTH && !is_mark(*name)).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     shares.truncate(AMONG);
     shares
