@@ -356,6 +356,7 @@ fn finding() -> Finding {
         )),
         supersedes: vec!["RT-01"],
         explains: 19_000,
+        claimed: 0,
         same_time_as: None,
         beyond: false,
         cost: 0,

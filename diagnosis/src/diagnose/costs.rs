@@ -25,7 +25,7 @@ use crate::{
 const NAMES: f64 = 0.5;
 /// Part of a cost that a finding must at least promise to name it: a remedy that gains less is not its cause.
 const PROMISES: f64 = 0.5;
-/// Part of a cost that a finding must remove at least to name it; own value.
+/// Part of a cost that a finding must remove at least to name it; heuristic.
 const PARTS: f64 = 0.25;
 /// Part of both times that a cost and a finding share from which they are the same time.
 const SAME: f64 = 0.4;
@@ -144,6 +144,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         explains: 0,
         same_time_as: None,
         beyond: false,
+        claimed: cost.per_step(),
         cost: cost.per_step(),
         weight: cost.weight(),
         selection: selection(rank, cost),
@@ -364,7 +365,7 @@ fn by_time(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gate
         let covers = common as f64 >= NAMES * size as f64;
         let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
         // What removes much less than the cost is a part of it.
-        let promises = promises && finding.removes() as f64 >= PARTS * cost.per_step() as f64;
+        let promises = promises && finding.claimed as f64 >= PARTS * cost.per_step() as f64;
         let same = common as f64 / (whole + size - common).max(1) as f64;
         // That the host is late between steps says less than what it does there.
         let closer = same >= SAME && !rules.plays(finding.rule, Role::BetweenSteps);

@@ -96,15 +96,10 @@ impl Finding {
     pub fn size(&self) -> f64 {
         let share = |ns: Ns| ns as f64 / self.estimate.from.max(1) as f64;
         let removed = match self.layer {
-            Layer::Operator if self.cost > 0 => share(self.removes()).min(self.estimate.max_gain_share()),
+            Layer::Operator if self.cost > 0 => share(self.claimed).min(self.estimate.max_gain_share()),
             _ => 0.0,
         };
         (self.weight * share(self.cost)).max(removed).max(self.estimate.mid_gain_share())
-    }
-
-    /// What its change removes from a step of its first rank, ns.
-    pub fn removes(&self) -> Ns {
-        self.changes.first().map_or(0, |(_, change)| change.removes)
     }
 
     /// Speaks of one window from now on, in which no step is marked.
@@ -215,6 +210,8 @@ pub struct Finding {
     /// Whether the replayed gain is more than the time that the claim names: launches go with operations, and idle time with what
     /// the host is spared.
     pub beyond: bool,
+    /// Time of a step that its own claim is about, ns, whatever costs it names besides.
+    pub claimed: Ns,
     /// Size of the cost that it names, ns per step of the workload; 0 where it names none.
     pub cost: Ns,
     /// The time that it is about, on one rank: idle time and operations, disjoint and in order.

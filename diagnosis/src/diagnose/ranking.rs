@@ -248,10 +248,14 @@ fn conflict(findings: &[Finding], specific: &str, general: &str, rules: Catalogu
     })
 }
 
-/// Share of the step that a finding claims: the middle of what it would gain. That of a run without requests cannot be
-/// gained.
+/// Share of the step that a finding claims: the middle of its gain, or the time of its claim where it promises none. A run without
+/// requests has time that nobody can gain.
 fn claimed(finding: &Finding, rules: Catalogue) -> f64 {
-    if rules.plays(finding.rule, Role::LoadLimited) { finding.trigger.value } else { finding.estimate.mid_gain_share() }
+    match finding.estimate.method {
+        _ if rules.plays(finding.rule, Role::LoadLimited) => finding.trigger.value,
+        Method::None => finding.claimed as f64 / finding.estimate.from.max(1) as f64,
+        _ => finding.estimate.mid_gain_share(),
+    }
 }
 
 /// Where launches set the pace, faster or fewer kernels gain little: operator findings of the class are less sure, unless
@@ -291,5 +295,33 @@ fn distrust(findings: &mut [Finding], analysis: &Analysis, rules: Catalogue) {
             Confidence::High
         };
         f.confidence = f.confidence.min(most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{
+        analysis::script::Script,
+        diagnose::{diagnose, rules::CATALOGUE},
+        platform::Packs,
+    };
+
+    /// 630 µs before collectives took over 5.98 ms of waiting for launches, because the gains of both were withheld.
+    #[test]
+    fn without_a_gain_the_time_of_the_claim_counts() {
+        let mut script = Script::default();
+        for i in 0..12 {
+            let at = 1_000_000 * i;
+            script.host(model::Category::UserRange, "execute_context_0(0)_generation_4(4)", (at, at + 990_000));
+            script.launch((at + 510_000, at + 515_000), "my_kernel", (at + 520_000, at + 990_000));
+        }
+        let (trace, analysis) = script.analyze();
+        let mut small = diagnose(&trace, &analysis, &Packs::embedded().unwrap()).findings.remove(0);
+        small.estimate = Estimate::none(1_000_000);
+        let mut large = small.clone();
+        (small.claimed, large.claimed) = (48_000, 460_000);
+        assert_eq!((claimed(&small, CATALOGUE), claimed(&large, CATALOGUE)), (0.048, 0.46));
     }
 }

@@ -124,10 +124,9 @@ impl Context<'_> {
             self.trace.manifest.value(key).is_some_and(|said| said.split(',').any(|one| one.trim() == value))
         };
         let mut remedies = self.packs.remedies(rule, self.vendor());
-        let names = || self.trace.strings.iter().map(|(_, name)| name);
         let is_for = |remedy: &Remedy| {
             let holds = |name: &str| remedy.of.iter().any(|part| name.contains(part.as_str()));
-            remedy.of.is_empty() || names().any(holds)
+            remedy.of.is_empty() || self.has_name(holds)
         };
         remedies.retain(|remedy| is_for(remedy) && !remedy.unless.as_ref().is_some_and(follows));
         remedies
@@ -136,7 +135,11 @@ impl Context<'_> {
     /// Whether a name of the capture is that of Python code, of a framework that is driven from it, or of an engine's step.
     pub fn runs_python(&self) -> bool {
         let tells = |name: &str| PYTHON.iter().any(|part| name.contains(part)) || self.packs.step_label(name).is_some();
-        self.trace.strings.iter().any(|(_, name)| tells(name))
+        self.has_name(tells)
+    }
+
+    fn has_name(&self, holds: impl Fn(&str) -> bool) -> bool {
+        self.trace.strings.iter().any(|(_, name)| holds(name))
     }
 
     /// A finding about `class` of `rank` with everything that follows from the rule's text, the platform and the
@@ -189,6 +192,7 @@ impl Context<'_> {
             over: Over::Workload,
             limits: None,
             unreplayed: None,
+            claimed: change.removes,
             changes: vec![(rank.rank, change)],
             competing: Vec::new(),
             remedy: self.remedies(doc.id),

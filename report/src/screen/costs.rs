@@ -131,20 +131,20 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
 /// What a finding takes from a step, ns: the cost that it names or the time that its change removes, else what that brings.
 fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
-    Some(finding.cost.max(finding.removes())).filter(|ns| *ns > 0).unwrap_or(most)
+    Some(finding.cost.max(finding.claimed)).filter(|ns| *ns > 0).unwrap_or(most)
 }
 
-/// Part of a cost that the claim of the rule which names it may miss before the cost speaks for itself; own value.
+/// Part of a cost that the claim of the rule which names it may miss before the cost speaks for itself; heuristic.
 const MISSED: f64 = 0.25;
 
 /// What is said of a finding: the sentence of the cost that it names where that is much larger than what the rule itself claims.
 fn claim_of(finding: &Finding) -> &Message {
     let own = finding.evidence.first().filter(|fact| fact.value == Value::Ns(finding.cost) && finding.cost > 0);
-    let larger = finding.cost as f64 > (1.0 + MISSED) * finding.removes() as f64;
-    own.filter(|_| larger && finding.removes() > 0).map_or(&finding.claim, |fact| &fact.what)
+    let larger = finding.cost as f64 > (1.0 + MISSED) * finding.claimed as f64;
+    own.filter(|_| larger && finding.claimed > 0).map_or(&finding.claim, |fact| &fact.what)
 }
 
-/// Part of a cost by which a fix saves more before that needs a word; own value.
+/// Part of a cost by which a fix saves more before that needs a word; heuristic.
 const BEYOND: f64 = 0.10;
 
 /// What else the fix saves, where that is more than the cost; or the finding that is about the same time.

@@ -164,6 +164,7 @@ impl Rule for TraceIntegrity {
             explains: 0,
             same_time_as: None,
             beyond: false,
+            claimed: 0,
             cost: 0,
             weight: 1.0,
             selection: Vec::new(),
