@@ -135,8 +135,8 @@ pub fn find(
         })
 }
 
-/// Part of the kernels before the first mark, in percent, from which the marks are those of something else than the run; own value: a
-/// prefill has the kernels of a few decode steps.
+/// Share of the kernels before the first mark, in percent, above which the marks belong to something else than the run. Heuristic: a
+/// prefill has as many kernels as a few decode steps.
 const AHEAD: usize = 80;
 
 /// Whether most of what the device did lies before the first mark that was met.

@@ -93,7 +93,7 @@ pub struct Ranks {
 pub struct Loss {
     /// Device operations.
     pub device: Part,
-    /// Of the lost ones, those of which only the numbers of the others tell.
+    /// Lost device operations that have no row at all: only their numbers are left out.
     pub missing: u64,
     /// Whether all lost ones are kernels.
     pub only_kernels: bool,

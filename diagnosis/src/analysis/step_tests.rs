@@ -90,3 +90,23 @@ fn k11_steps_are_the_ranges_that_were_named() {
     // Of a name that is not there the steps are those that are found.
     assert_eq!(steps("nothing"), ("user_range:vllm".to_owned(), 6));
 }
+
+/// A benchmark of neighbours was cut into 13 steps by the sort at its end, one of which held 98 % of its kernels.
+#[test]
+fn marks_behind_nearly_all_kernels_are_no_steps() {
+    let run = |before: Ns| {
+        let mut s = Script::default();
+        for i in 0..before {
+            s.launch((i * 10_000, i * 10_000 + 1_000), GEMM, (i * 10_000 + 2_000, i * 10_000 + 9_000));
+        }
+        for i in 0..8 {
+            let t = (before + 2 * i) * 10_000;
+            s.launch((t, t + 1_000), GEMM, (t + 2_000, t + 9_000));
+            s.launch((t + 1_000, t + 2_000), ARGMAX, (t + 9_000, t + 11_000));
+            s.copy("cudaMemcpy", (t + 3_000, t + 14_000), "DtoH", "pageable", 8, (t + 12_000, t + 13_000));
+        }
+        s.analyze().1.ranks[0].anchor.kind
+    };
+    assert_eq!(run(4), super::AnchorKind::TokenReadback);
+    assert_eq!(run(400), super::AnchorKind::WholeCapture);
+}

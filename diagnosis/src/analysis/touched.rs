@@ -4,7 +4,7 @@ use model::{Ns, Trace, TrackKind};
 
 use super::{OpKind, Rank};
 
-/// One part in so many of what the host recorded up to which the work of a device is no run; own value.
+/// One part in so many of what the host recorded up to which the work of a device is no run; heuristic.
 const LEAST: Ns = 100;
 
 /// Whether no kernel ran, and what did reaches over less than a hundredth of a host thread.

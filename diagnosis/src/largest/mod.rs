@@ -41,7 +41,7 @@ pub const ROWS: usize = 5;
 /// Share of all time above which a row that no finding names needs a sentence (decided form of the first screen).
 pub const NOTABLE: f64 = 0.20;
 
-/// One part in so many of a window that a call outside of it takes at least to be told; own value.
+/// One part in so many of a window that a call outside of it takes at least to be told; heuristic.
 const OUTSIDE: Ns = 2;
 
 /// What the time of a table is.
@@ -92,7 +92,7 @@ pub struct Tables {
     pub exposed_copies: Option<Ns>,
     /// The longest pauses of the device, five at most.
     pub gaps: Vec<LongGap>,
-    /// Calls of the host that take much longer outside of this time than half of it: the device starts up there. Only of a window.
+    /// Calls of the host outside of this time that take more than half as long as it: the device starts up there. Only of a window.
     pub outside: Vec<Row>,
 }
 

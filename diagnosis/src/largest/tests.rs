@@ -190,3 +190,32 @@ fn samples_of_a_device_say_least_median_most_and_how_many_lie_in_the_steps() {
     let told: Vec<_> = samples.iter().map(|s| (s.name.as_str(), s.count, s.inside, s.min, s.median, s.max)).collect();
     assert_eq!(told, [("AICORE_FREQ", 5, 2, (30.0, 2_000_000), 30.0, (70.0, 3_000_000))]);
 }
+
+/// The first `hipMemcpy` of a program took 338 of 566 ms, before the first device operation, and stood in no table.
+#[test]
+fn a_long_call_outside_of_a_window_is_told_with_what_lies_outside() {
+    let run = |first: Ns| {
+        let mut script = Script::default();
+        script.call("hipMemcpy", (0, first));
+        for i in 0..40 {
+            let at = first + 10_000 * i;
+            script.launch((at, at + 2_000), "gemm_nt", (at + 2_000, at + 10_000));
+        }
+        let (trace, analysis) = script.analyze();
+        let tables = of(&trace, &analysis, |_| Vec::new()).tables.remove(0);
+        tables.outside.iter().map(|row| (row.name.clone(), row.count, row.total)).collect::<Vec<_>>()
+    };
+    assert_eq!(run(900_000), [("hipMemcpy".to_owned(), 1, 900_000)]);
+    assert_eq!(run(50_000), []);
+}
+
+/// A thread of a notebook that waits for a lock was the busiest one, and its wait 100 % of the run.
+#[test]
+fn the_busiest_thread_is_the_one_that_works() {
+    let mut script = Script::default();
+    script.host(Category::PythonFrame, "<built-in method acquire of _thread.lock>", (0, 16_000_000));
+    script.host_on(9, Category::FrameworkOp, "aten::addmm", (0, 15_000_000));
+    let (trace, _) = script.analyze();
+    let rows = of_host(&trace).unwrap().rows;
+    assert_eq!(rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["aten::addmm"]);
+}

@@ -236,3 +236,40 @@ fn a_call_of_many_callers_is_called_from_none_of_them() {
     let many = run(&["aten::bitwise_not", "aten::topk", "aten::add", "aten::softmax"]);
     assert!(!many.is_empty() && many.iter().all(|path| *path == 0), "{many:?}");
 }
+
+/// `aten::normal_` ran in both recorded steps, one of which counted, and was told as an event that does not come again.
+#[test]
+fn of_a_single_step_nothing_is_called_once_only() {
+    let run = |steps: usize| {
+        Run::steps(steps, |r, _| {
+            for i in 0..40 {
+                if i == 20 {
+                    r.work(Category::FrameworkOp, "aten::normal_", us(5_000));
+                }
+                r.launch(GEMM, us(20));
+            }
+            r.token();
+        })
+    };
+    let capture = run(1);
+    let found = costs(&capture);
+    let texts: Vec<String> = found.iter().map(|cost| said(&capture, cost)).collect();
+    let once = found.iter().any(|cost| cost.occurs == Occurs::Once);
+    assert!(once && texts.iter().all(|text| !text.contains("come again")), "{texts:?}");
+    assert!(found.iter().all(|cost| cost.apart == 0), "one base for all shares");
+}
+
+/// Of 361 ms of copies a change was to save 377 ms, more than the window without its kernels.
+#[test]
+fn copies_gain_no_more_than_themselves_and_the_idle_time_there_is() {
+    let mut script = Script::default();
+    for i in 0..40 {
+        let at = us(1_000) * i;
+        script.copy("cudaMemcpy", (at, at + us(700)), "HtoD", "pageable", 1 << 20, (at, at + us(700)));
+        script.launch((at + us(650), at + us(690)), GEMM, (at + us(700), at + us(1_000)));
+    }
+    let found = costs(&script.analyze());
+    let copies = found.iter().find(|cost| matches!(cost.kind, Kind::Copies { .. })).unwrap();
+    assert_eq!((copies.total, copies.bounds.1), (us(28_000), us(28_000)));
+    assert!(copies.bounds.0 <= us(12_000), "the kernels hide 300 of 700 µs: {:?}", copies.bounds);
+}
