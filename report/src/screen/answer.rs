@@ -18,7 +18,7 @@ const LINES: usize = 4;
 const LEAST: f64 = 0.005;
 /// Mean over median from which the slow steps have words of their own (decided form of the verdict).
 const SLOW_STEPS: f64 = 1.05;
-/// The same from which they are called much slower; own value.
+/// The same from which they are called much slower; heuristic.
 const MUCH_SLOWER: f64 = 1.5;
 /// What a bar is drawn with, the largest part first: each is told by its letter too.
 const TONES: [char; 4] = ['█', '▒', '░', '·'];

@@ -108,7 +108,7 @@ impl Screen<'_> {
         }
     }
 
-    /// The operator with the most time, and its share of the steps; the kernel where nobody knows its operator.
+    /// The operator with the most time, and its share of the steps; the kernel itself if its operator is unknown.
     fn operator(&self) -> Option<(String, f64)> {
         let rank = self.capture.leading_rank()?;
         let total = rank.main_class()?.total;

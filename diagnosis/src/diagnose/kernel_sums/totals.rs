@@ -20,13 +20,13 @@ const DEVICE: &str = "totals.device_ns";
 const STEP: &str = "totals.step_ns";
 const STEPS: &str = "totals.steps";
 
-/// Calls of the runtime come first where they take so many times what the device does; own value.
+/// Calls of the runtime come first where they take so many times what the device does; heuristic.
 const HOST_FIRST: i64 = 2;
-/// Copies and fills below this share of the device's time are no sentence; own value.
+/// Copies and fills below this share of the device's time are no sentence; heuristic.
 const FEW: f64 = 0.01;
 /// Share of a stated total by which the rows may exceed it, because each is rounded.
 const ROUNDED: f64 = 1.02;
-/// Share of the host's time from which the device is busy rather than idle; own value.
+/// Share of the host's time from which the device is busy rather than idle; heuristic.
 const BUSY: f64 = 0.5;
 
 const IDLE: Text = Text::new(

@@ -154,7 +154,7 @@ fn singles(cx: &Context<'_>, rank: &Rank, step: &Step) -> Option<(Vec<Part>, Ns)
     (single > 0 && (narrow >= single || widened())).then_some((parts, single))
 }
 
-/// Casts to 32 bits of a step from which its 32-bit products read what was 16 bits wide, where they are half as many; own value.
+/// Casts to 32 bits of a step from which its 32-bit products read what was 16 bits wide, where they are half as many; heuristic.
 const MANY: usize = 8;
 
 /// Whether a kernel casts from 16 to 32 bits, by its name: `cast_f16_f32`.

@@ -26,7 +26,7 @@ const NEXT: Text = Text::new("{before}, then {name} {own} ({share})", "{before}ï
 const FURTHER: usize = 2;
 /// What the operating system calls a thread that does not run: it says where another record's time went.
 const ASLEEP: &str = "off-cpu";
-/// Share of the thread's time from which a record is told before that the thread slept; own value.
+/// Share of the thread's time from which a record is told before that the thread slept; heuristic.
 const TOLD: f64 = 0.05;
 
 /// The sentence, where the host has records that say what it did.

@@ -87,13 +87,13 @@ const END: Text = Text::new(
 );
 
 /// Prompt tokens per generated one from which decoding is no part of the time that a sample could show: reading a token costs a
-/// hundredth of generating one where several requests share a step; own value.
+/// hundredth of generating one where several requests share a step; heuristic.
 const PREFILL: f64 = 100.0;
-/// Prompt tokens per generated one from which the ratio explains the rate; own value.
+/// Prompt tokens per generated one from which the ratio explains the rate; heuristic.
 const MANY_PROMPTS: f64 = 5.0;
-/// Share of the samples with a whole interval that only decode from which these are what the engine does; own value.
+/// Share of the samples with a whole interval that only decode from which these are what the engine does; heuristic.
 const ALONE: f64 = 0.1;
-/// Part of a rate by which that over all samples must differ to be said as well; own value.
+/// Part of a rate by which that over all samples must differ to be said as well; heuristic.
 const DIFFERS: f64 = 0.1;
 /// Samples on each side of a change at least; own value.
 const LEAST: usize = 3;

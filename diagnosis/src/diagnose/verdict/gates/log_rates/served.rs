@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::{Ns, ProcessId, Trace};
 
 /// Share of the requests at both ends of an interval that must be the same number for the requests to have run through all of it;
-/// own value.
+/// heuristic.
 const STEADY: f64 = 0.8;
-/// Intervals up to this multiple of the median one follow on each other; own value.
+/// Intervals up to this multiple of the median one follow on each other; heuristic.
 const NEXT: f64 = 1.5;
 /// How long after its sample a line with the accepted length may stand, ns: engines print both in one go, with stamps of a second.
 const SAME_LINE: Ns = 2_000_000_000;
