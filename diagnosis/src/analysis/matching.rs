@@ -163,8 +163,15 @@ fn record(trace: &Trace, timelines: &[Timeline]) -> AllRecorded {
         }
     }
     // Operations lie in order of start; what follows a queue is ordered by end as well, and so must be what is aligned.
-    let all = groups.values_mut().chain(pairs.values_mut());
-    all.flat_map(|g| g.calls.values_mut()).for_each(|calls| calls.sort_by_key(|c| (c.item.end, c.op)));
+    let in_order = |calls: &mut Vec<Call>| calls.sort_by_key(|c| (c.item.end, c.op));
+    pairs.values_mut().flat_map(|g| g.calls.values_mut()).for_each(in_order);
+    let is_exchange = |recorded: &Recorded| !pipeline && pairs::is_exchange(recorded);
+    let (exchanges, pairs): (BTreeMap<_, _>, _) = pairs.into_iter().partition(|(_, recorded)| is_exchange(recorded));
+    for (name, exchange) in exchanges {
+        let group = groups.entry(name).or_default();
+        exchange.calls.into_iter().for_each(|(rank, calls)| group.calls.entry(rank).or_default().extend(calls));
+    }
+    groups.values_mut().flat_map(|g| g.calls.values_mut()).for_each(in_order);
     let without_payload = symbols.iter().filter(|((_, bytes), _)| bytes.is_none()).map(|(_, kind)| *kind).collect();
     AllRecorded { groups, pairs, one_sided, without_payload }
 }

@@ -173,6 +173,26 @@ fn a_receive_waits_for_its_send_and_the_send_for_nobody() {
     assert_eq!(a.ranks[1].collectives.transfer_of(&trace, received), 10_000);
 }
 
+/// An all-to-all of eight ranks was matched as sends between neighbours, and the rank that all waited for stayed unnamed.
+#[test]
+fn sends_that_all_ranks_leave_together_are_one_exchange() {
+    let kernel = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)";
+    let mut s = Script::default();
+    for rank in 0..4 {
+        s.rank(rank);
+        for step in 0..5 {
+            let end = step * 300_000 + (step * 7) % 5 * 9_000 + 250_000 + Ns::from(rank) * 400;
+            let late = if rank == 3 { 150_000 } else { 0 };
+            s.launch((end - 210_000, end - 205_000), GEMM, (end - 205_000, end - 190_000 + late));
+            s.launch((end - 205_000, end - 200_000), kernel, (end - 180_000 + late, end));
+        }
+    }
+    let (_, a) = s.analyze();
+    let groups: Vec<_> = a.job.groups.iter().map(|group| (group.ranks.clone(), group.instances)).collect();
+    assert_eq!((groups, a.job.unmatched, a.job.one_sided), (vec![(vec![0, 1, 2, 3], 5)], 0, 0));
+    assert!(!a.job.waits.is_empty() && a.job.waits.iter().all(|w| w.late == 3), "{:?}", a.job.waits);
+}
+
 #[test]
 fn sends_among_more_than_two_ranks_are_not_guessed_at() {
     let kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";

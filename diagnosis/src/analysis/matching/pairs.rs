@@ -11,6 +11,28 @@ use crate::analysis::job::{Job, Member};
 /// Places by which the counterpart of a call may lie before or after it among those of the other rank.
 const NEAR: usize = 8;
 
+/// Calls of each rank from which the times between them tell an exchange; heuristic.
+const CALLS: usize = 3;
+/// Part of the times between two calls that must be the same on all ranks for an exchange of all; heuristic.
+const ALIKE: f64 = 0.75;
+
+/// Whether sends and receives without a direction are one exchange of all their ranks, as an all-to-all is that the library runs by the
+/// same kernel: all ranks leave each call together. Stages of a pipeline share a call with one neighbour at a time.
+pub(super) fn is_exchange(recorded: &Recorded) -> bool {
+    let mut ranks = recorded.calls.values();
+    let Some(first) = ranks.next().filter(|calls| calls.len() >= CALLS) else { return false };
+    let alike = |calls: &Vec<Call>| {
+        let between = |calls: &[Call]| -> Vec<Ns> {
+            calls.windows(2).filter_map(|w| Some(w.last()?.item.end.saturating_sub(w.first()?.item.end))).collect()
+        };
+        let pairs = between(first).into_iter().zip(between(calls));
+        let same = pairs.filter(|(a, b)| a.saturating_sub(*b).saturating_abs() <= LEAVE).count();
+        calls.len() == first.len() && same as f64 >= ALIKE * (first.len() - 1) as f64
+    };
+    let undirected = recorded.calls.values().flatten().all(|call| call.sends.is_none());
+    recorded.calls.len() > 2 && undirected && ranks.all(alike)
+}
+
 /// Matches the sends and receives of a communicator. Of more than two ranks nobody says which of them a call speaks to: the
 /// stages of a pipeline speak to the next one, so what one rank sends goes with what its neighbour receives, as far as the two
 /// leave together.
