@@ -380,6 +380,7 @@ fn place() -> Place {
         mean: 10_000_000,
         median: 9_000_000,
         mark: None,
+        waits_for: None,
         ahead: None,
     }
 }

@@ -108,6 +108,10 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
             }
             None => Text::new("Kernels take {share} of it.", "kernel 占 {share}。"),
         },
+        Layer::Communication if place.waits_for.is_some() => Text::new(
+            "For {share} of it the ranks exchange data or wait for each other: rank {rank} waits for rank {late} for {wait}.",
+            "其中 {share} 的时间各 rank 在通信或相互等待：rank {rank} 等待 rank {late} 占 {wait}。",
+        ),
         Layer::Communication => Text::new(
             "For {share} of it the ranks exchange data or wait for each other.",
             "其中 {share} 的时间各 rank 在通信或相互等待。",
@@ -119,7 +123,11 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
     // What stands for all of the runtime's share is told by its own.
     let share = most.filter(|_| layer == Layer::Runtime).map_or(share, |(_, part)| *part);
     let (op, part) = screen.operator().unwrap_or_default();
+    let (late, wait) = place.waits_for.unwrap_or_default();
     let args = [
+        ("rank", Value::Count(place.rank.into())),
+        ("late", Value::Count(late.into())),
+        ("wait", Value::Share(wait)),
         ("stage", Value::Text(stage.unwrap_or(Text::new("", "")))),
         ("mean", Value::Ns(place.mean)),
         ("mark", Value::Ns(place.mark.unwrap_or(place.mean))),

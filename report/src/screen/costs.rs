@@ -166,13 +166,17 @@ fn beside(screen: &Screen<'_>, finding: &Finding) -> String {
 
 /// Which rank a finding is about, where it is another than that of the screen.
 fn elsewhere(screen: &Screen<'_>, finding: &Finding) -> String {
-    let own = screen.capture.verdict.place.as_ref().map(|place| place.rank);
-    match (own, finding.ranks.as_slice()) {
-        (Some(own), [rank]) if own != *rank => match screen.lang {
-            Lang::En => format!("On rank {rank}: "),
-            Lang::Zh => format!("rank {rank}："),
-        },
-        _ => String::new(),
+    let Some(place) = screen.capture.verdict.place.as_ref() else { return String::new() };
+    let other = match finding.ranks.as_slice() {
+        [rank] => *rank,
+        // Of several ranks, the one whose step the figures are of.
+        _ if finding.estimate.from != place.mean => finding.selected_on,
+        _ => place.rank,
+    };
+    match screen.lang {
+        _ if other == place.rank => String::new(),
+        Lang::En => format!("On rank {other}: "),
+        Lang::Zh => format!("rank {other}："),
     }
 }
 

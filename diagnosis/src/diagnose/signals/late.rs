@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::reading::MOST_ROWS;
 use crate::{
-    analysis::{Bucket, Class, Job, Rank, job::Wait},
+    analysis::{Analysis, Bucket, Class, Job, Rank, job::Wait},
     diagnose::rule::Context,
 };
 
@@ -154,6 +154,16 @@ impl Absent {
     pub fn of_wait(&self, wait: &Wait) -> Ns {
         self.0.get(&wait.instance).copied().unwrap_or(0).min(wait.ns)
     }
+}
+
+/// How long rank `at` waits for each other one in the steps of a class that count, with nothing beside it: ns by the late rank's index.
+pub fn waited_for(analysis: &Analysis, at: usize, class: &Class) -> BTreeMap<usize, Ns> {
+    let mut waited = BTreeMap::new();
+    let steps = analysis.ranks.get(at).into_iter().flat_map(|rank| rank.steady_steps(class));
+    for wait in steps.flat_map(|step| analysis.job.waits_in(at, &step.ops)) {
+        *waited.entry(wait.late).or_default() += wait.exposed;
+    }
+    waited
 }
 
 /// Every rank with its index and its main class, if that class has steps that count.

@@ -4,7 +4,7 @@ use model::Ns;
 
 use super::{VerdictLayer, case::Case};
 use crate::{
-    analysis::Confidence,
+    analysis::{Class, Confidence, Rank},
     diagnose::{estimate::Estimate, finding::Finding},
     i18n::{Message, Text, Value},
 };
@@ -80,11 +80,16 @@ impl First {
     }
 }
 
-/// The rank whose step a finding's estimate is of, the slowest that it names, where the first statement speaks of another.
+/// The rank whose step a finding's estimate is of, where the first statement speaks of another: the one that its figures are of if that
+/// step is as long, else the slowest that it names.
 fn other_rank(case: &Case<'_>, finding: &Finding) -> Option<u32> {
     let (spoken, _) = case.longest?;
     let named = case.cx.analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
-    let classes = named.filter_map(|rank| Some((rank, rank.classes.iter().find(|class| class.key == finding.class)?)));
-    let slowest = classes.max_by_key(|(rank, class)| (class.mean(), std::cmp::Reverse(rank.rank)));
-    slowest.map(|(rank, _)| rank.rank).filter(|rank| *rank != spoken.rank)
+    let of: Vec<(&Rank, &Class)> =
+        named.filter_map(|rank| Some((rank, rank.classes.iter().find(|class| class.key == finding.class)?))).collect();
+    let own = of
+        .iter()
+        .find(|(rank, class)| rank.rank == finding.selected_on && rank.workload(class).mean() == finding.estimate.from);
+    let slowest = of.iter().max_by_key(|(rank, class)| (class.mean(), std::cmp::Reverse(rank.rank)));
+    own.or(slowest).map(|(rank, _)| rank.rank).filter(|rank| *rank != spoken.rank)
 }

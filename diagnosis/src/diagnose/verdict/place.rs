@@ -1,11 +1,13 @@
 //! The first statement: where the time of a step is. It rests on counting alone, so it stands wherever device work has times.
 
+use std::collections::BTreeMap;
+
 use model::Ns;
 
 use super::{VerdictLayer, headline::largest};
 use crate::{
-    analysis::{AnchorKind, Bucket, Class, Layer, OpKind, Rank},
-    diagnose::rule::Context,
+    analysis::{AnchorKind, Bucket, Class, Layer, OpKind, Rank, Workload},
+    diagnose::{rule::Context, signals::late},
     i18n::Text,
 };
 
@@ -37,6 +39,9 @@ pub struct Place {
     /// How long the mark of the only step lasts, ns, where the host alone works for most of it.
     #[serde(skip)]
     pub mark: Option<Ns>,
+    /// The rank that this one waits for in half of its communication at least, and the share of the step.
+    #[serde(skip)]
+    pub waits_for: Option<(u32, f64)>,
     /// What the device did before a window that begins after a start-up, ns.
     #[serde(skip)]
     pub ahead: Option<Ns>,
@@ -71,9 +76,24 @@ impl Place {
             mean: workload.mean(),
             median: workload.median(),
             mark: rank.lead.as_ref().filter(|lead| 2 * lead.alone() > lead.mark).map(|lead| lead.mark),
+            waits_for: waits_for(cx, rank, &workload),
             ahead: ahead(rank),
         })
     }
+}
+
+/// The rank that a rank waits for in half of its communication at least, and the share of all its steps.
+fn waits_for(cx: &Context<'_>, rank: &Rank, workload: &Workload<'_>) -> Option<(u32, f64)> {
+    let at = cx.analysis.ranks.iter().position(|own| std::ptr::eq(own, rank))?;
+    let mut waited: BTreeMap<usize, Ns> = BTreeMap::new();
+    for (late, ns) in workload.classes.iter().flat_map(|class| late::waited_for(cx.analysis, at, class)) {
+        *waited.entry(late).or_default() += ns;
+    }
+    let communication = |class: &&Class| class.sum(|bucket| bucket.layer() == Layer::Communication);
+    let communication: Ns = workload.classes.iter().map(communication).sum();
+    let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
+    let rank = cx.analysis.ranks.get(late).filter(|_| late != at && ns > 0 && 2 * ns >= communication)?.rank;
+    Some((rank, ns as f64 / workload.total().max(1) as f64))
 }
 
 /// From the first operation of the device to the window, where operations lie before it.

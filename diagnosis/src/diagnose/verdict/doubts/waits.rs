@@ -1,13 +1,16 @@
 //! Waits of a rank for the others of its job, of which no finding says the cause.
 
-use std::{collections::BTreeMap, ops::Range};
-
 use model::Ns;
 
 use super::{Case, Unjudged};
 use crate::{
     analysis::{Bucket, Layer},
-    diagnose::{Finding, estimate::Method, relations::Role, signals::late::Absent},
+    diagnose::{
+        Finding,
+        estimate::Method,
+        relations::Role,
+        signals::late::{self, Absent},
+    },
     i18n::{Message, Text, Value},
 };
 
@@ -43,21 +46,11 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     }
     let analysis = case.cx.analysis;
     let at = analysis.ranks.iter().position(|own| std::ptr::eq(own, rank))?;
-    // Steps lie one behind the other.
-    let steps: Vec<Range<usize>> = rank.steady_steps(class).map(|step| step.ops.clone()).collect();
-    let in_step = |op: u32| {
-        let before = steps.partition_point(|ops| ops.start <= op as usize).checked_sub(1);
-        before.and_then(|at| steps.get(at)).is_some_and(|ops| ops.contains(&(op as usize)))
-    };
-    let mut waited: BTreeMap<usize, Ns> = BTreeMap::new();
-    let (of_absent, mut absent) = (Absent::of(&analysis.job), 0);
-    for wait in analysis.job.waits.iter().filter(|wait| wait.rank == at && in_step(wait.op)) {
-        let sum = waited.entry(wait.late).or_default();
-        *sum = sum.saturating_add(wait.ns);
-        absent += of_absent.of_wait(wait);
-    }
-    let all: Ns = waited.values().sum();
+    let waits = || rank.steady_steps(class).flat_map(|step| analysis.job.waits_in(at, &step.ops));
+    let of_absent = Absent::of(&analysis.job);
+    let absent: Ns = waits().map(|wait| of_absent.of_wait(wait)).sum();
     if absent > 0 {
+        let all: Ns = waits().map(|wait| wait.ns).sum();
         let part = Value::Share(absent as f64 / all.max(1) as f64);
         let args = [("share", Value::Share(share)), ("rank", Value::Count(rank.rank.into())), ("part", part)];
         return Some(Unjudged { share, sentence: Message::new(ABSENT, args), because: Vec::new(), decides: false });
@@ -67,17 +60,24 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let of_ranks = |f: &Finding| causes.into_iter().any(|role| case.rules.plays(f.rule, role));
     // A size without a change speaks of no cause.
     let changes = |f: &Finding| f.layer == Layer::Communication && f.estimate.method != Method::None;
-    let spoken_of = case.findings.iter().any(|f| changes(f) || of_ranks(f));
+    let gain = |found: &dyn Fn(&Finding) -> bool| {
+        case.findings.iter().filter(|f| found(f)).map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max)
+    };
     let mended = case.findings.iter().any(of_ranks);
-    let gain = case.findings.iter().map(|f| f.estimate.max_gain_share()).fold(0.0, f64::max);
+    let spoken_of = mended || gain(&changes) >= SHORT_OF * share;
     // Of two ranks none is the next one.
+    let gain = gain(&|_| true);
     if spoken_of && (!mended || gain >= SHORT_OF * share || analysis.ranks.len() < 3) {
         return None;
     }
+    let waited = late::waited_for(analysis, at, class);
+    let all: Ns = waited.values().sum();
     let (late, ns) = waited.into_iter().max_by_key(|(late, ns)| (*ns, std::cmp::Reverse(*late)))?;
     let late_rank = analysis.ranks.get(late)?.rank;
-    // What a finding says of that rank and not of the one that waits, keeps it.
-    if !spoken_of && case.findings.iter().any(|f| f.ranks.contains(&late_rank) && !f.ranks.contains(&rank.rank)) {
+    // What a finding says of that rank and not of the one that waits, keeps it, if it takes as long.
+    let of_late = |f: &Finding| f.ranks.contains(&late_rank) && !f.ranks.contains(&rank.rank);
+    let keeps = |f: &Finding| of_late(f) && 2 * f.cost.max(f.claimed) >= ns / class.steady.max(1) as Ns;
+    if !spoken_of && case.findings.iter().any(keeps) {
         return None;
     }
     let args = [
