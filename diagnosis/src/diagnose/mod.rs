@@ -102,9 +102,8 @@ fn no_steps(cx: &Context<'_>) -> Text {
     }
 }
 
-/// Runs every rule over a capture.
-pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
-    let cx = Context { trace, analysis, packs };
+/// What the rules find, and which of them could not decide.
+fn check(cx: &Context<'_>) -> (Vec<Finding>, Vec<Abstention>) {
     let (mut findings, mut abstained) = (Vec::new(), Vec::new());
     let unmarked = OnceCell::new();
     for rule in rules::REGISTRY {
@@ -112,33 +111,40 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         if cx.vendor().is_some_and(|vendor| !doc.relations.vendors.include(vendor)) {
             continue;
         }
-        let missing = analysis.evidence.missing(doc.needs);
+        let missing = cx.analysis.evidence.missing(doc.needs);
         let told_by_log = rule.reads_logs() && cx.is_logged();
         if !missing.is_empty() && !told_by_log {
             abstained.push(Abstention { rule: doc.id, needs: missing, why: None });
             continue;
         }
         if rule.needs_steps() && !cx.has_marked_steps() {
-            let found = rule.check_unmarked(&cx);
+            let found = rule.check_unmarked(cx);
             if !found.is_empty() {
                 findings.extend(found);
                 continue;
             }
-            let why = Some(Message::plain(*unmarked.get_or_init(|| no_steps(&cx))));
+            let why = Some(Message::plain(*unmarked.get_or_init(|| no_steps(cx))));
             abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why });
             continue;
         }
-        match rule.check(&cx) {
+        match rule.check(cx) {
             Outcome::Quiet => {}
             Outcome::Found(found) => findings.extend(found),
             Outcome::Abstain(why) => abstained.push(Abstention { rule: doc.id, needs: Vec::new(), why: Some(why) }),
         }
     }
+    (findings, abstained)
+}
+
+/// Runs every rule over a capture.
+pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis {
+    let cx = Context { trace, analysis, packs };
+    let ((mut findings, mut abstained), costs) = rayon::join(|| check(&cx), || costs::find(&cx));
     ranking::screen(&mut findings, analysis);
     let gains = gain::Gains::new(analysis, rules::CATALOGUE);
     let mut findings = gain::merged(findings, analysis);
     abstained.extend(gains.estimate(&mut findings));
-    let priced = costs::price(&cx, rules::CATALOGUE, &gains, costs::find(&cx));
+    let priced = costs::price(&cx, rules::CATALOGUE, &gains, costs);
     let small = costs::name(&cx, rules::CATALOGUE, &mut findings, priced);
     ranking::temper(&cx, &mut findings, rules::CATALOGUE);
     ranking::doubt_sums(&cx, &mut findings);
@@ -156,10 +162,9 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()
     };
     findings.iter_mut().filter(|finding| !marked(finding)).for_each(Finding::speak_of_window);
-    let largest = named::largest(&cx, &findings);
-    let limits = limits::of(&cx);
+    let (largest, (counterfactual, limits)) =
+        rayon::join(|| named::largest(&cx, &findings), || (gains.together(&findings), limits::of(&cx)));
     let verdict = verdict::judge(&cx, (&findings, rules::CATALOGUE), &limits, explained);
-    let counterfactual = gains.together(&findings);
     breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);
     let readiness = readiness::assess(&cx, &findings, roofline.as_ref(), rules::CATALOGUE);

@@ -74,14 +74,15 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
     let mut sums: FxHashMap<Called, Sum> = FxHashMap::default();
     for (lane, launches) in host.lanes(trace) {
         let mut of_thread: FxHashMap<Called, Sum> = FxHashMap::default();
+        let (mut windows, mut idle, mut stated) = (host.windows.walk(), host.idle.walk(), host.stated.walk());
         for i in 0..lane.len() {
             let category = lane.category[i];
             if counts(category, launches) {
                 let span = Span::new(lane.start[i], lane.end(i));
                 // Of a call that reaches into the time or out of it only what lies inside.
-                let own = host.windows.within(span);
+                let own = windows.around(span);
                 if own > 0 || span.is_empty() && host.windows.contains(span.start) {
-                    let idle = (host.idle.within(span), host.stated.within(span));
+                    let idle = (idle.around(span), stated.around(span));
                     of_thread.entry((lane.name[i], category.name())).or_default().add(own, idle, lane.id(i));
                 }
             }

@@ -52,9 +52,13 @@ impl Cover {
 
     /// How much of it lies before `t`, ns.
     fn until(&self, t: Ns) -> Ns {
-        let Some(last) = self.spans.partition_point(|span| span.start < t).checked_sub(1) else { return 0 };
+        self.spans.partition_point(|span| span.start < t).checked_sub(1).map_or(0, |last| self.before_end(last, t))
+    }
+
+    /// How much of it lies before `t`, which span `last` is the last to begin before, ns.
+    fn before_end(&self, last: usize, t: Ns) -> Ns {
         let (Some(span), Some(before)) = (self.spans.get(last), self.before.get(last)) else { return 0 };
-        before.saturating_add(Span::new(span.start, span.end.min(t)).len())
+        if span.start < t { before.saturating_add(span.end.min(t) - span.start) } else { 0 }
     }
 
     /// The same for stretches that come in order of time.
@@ -97,14 +101,26 @@ impl Walk<'_> {
         self.until(span.end).saturating_sub(from).max(0)
     }
 
+    /// The same where the next span begins no earlier than this one began: it may lie in it.
+    pub fn around(&mut self, span: Span) -> Ns {
+        let from = self.until(span.start);
+        // From here in steps that double, so that a long span costs the logarithm of what it covers.
+        let ahead = self.cover.spans.get(self.at + 1..).unwrap_or(&[]);
+        let mut step = 1;
+        while ahead.get(step - 1).is_some_and(|next| next.start < span.end) {
+            step *= 2;
+        }
+        let near = ahead.get(step / 2..step.min(ahead.len())).unwrap_or(&[]);
+        let last = self.at + step / 2 + near.partition_point(|next| next.start < span.end);
+        self.cover.before_end(last, span.end).saturating_sub(from).max(0)
+    }
+
     fn until(&mut self, t: Ns) -> Ns {
         let spans = &self.cover.spans;
         while spans.get(self.at + 1).is_some_and(|next| next.start < t) {
             self.at += 1;
         }
-        let Some(span) = spans.get(self.at).filter(|span| span.start < t) else { return 0 };
-        let before = self.cover.before.get(self.at).copied().unwrap_or(0);
-        before.saturating_add(Span::new(span.start, span.end.min(t)).len())
+        self.cover.before_end(self.at, t)
     }
 }
 
@@ -127,6 +143,12 @@ mod tests {
         let along = [(0, 5), (5, 12), (12, 30), (30, 45), (45, 45), (45, 90)];
         let along = along.map(|(start, end)| walk.within(Span { start, end }));
         assert_eq!(along, [0, 2, 18, 5, 0, 5]);
+        let mut walk = cover.walk();
+        let nested = [(0, 100), (5, 12), (5, 45), (12, 12), (12, 41), (29, 41), (45, 90)];
+        for (start, end) in nested {
+            let span = Span { start, end };
+            assert_eq!(walk.around(span), cover.within(span), "{span:?}");
+        }
         assert!(cover.contains(10) && cover.contains(29) && !cover.contains(30) && !cover.contains(9));
         let rest = cover.without(&of(&[(0, 12), (28, 42), (48, 70)]));
         assert_eq!(rest.spans(), [Span::new(12, 28), Span::new(42, 48)]);
