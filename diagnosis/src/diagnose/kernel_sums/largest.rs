@@ -41,24 +41,21 @@ pub(super) fn by_name(trace: &Trace, of: Conditions) -> BTreeMap<&str, Total> {
     found
 }
 
-/// The largest of `totals`, each with its share of `all` where that is known: `A 3 ms (60.0 %, 5 times, 0.6 ms on average, 1 ms at
-/// most), B …`. `None` of nothing.
+/// The largest of `totals`, each with its share of `all` where that is known: `A 3 ms (60.0 %, 5 times), B …`. The
+/// table says the rest. `None` of nothing.
 pub(super) fn listed(totals: &BTreeMap<&str, Total>, all: Option<Ns>) -> Option<Message> {
     const ONE: Text = Text::new("{name} {time} ({share}{times})", "{name} {time}（{share}{times}）");
     const SHARE: Text = Text::new("{share}, ", "{share}，");
     const ONCE: Text = Text::new("once", "1 次");
-    const TIMES: Text = Text::new("{count} times, {mean} on average{most}", "{count} 次，平均 {mean}{most}");
-    const MOST: Text = Text::new(", {longest} at most", "，最长 {longest}");
+    const TIMES: Text = Text::new("{count} times", "{count} 次");
     const NEXT: Text = Text::new("{before}, {next}", "{before}、{next}");
     let none = || Value::Text(Text::new("", ""));
     let mut order: Vec<(&&str, &Total)> = totals.iter().filter(|(_, total)| total.time > 0).collect();
     order.sort_by_key(|(name, total)| (Reverse(total.time), **name));
     let one = |(name, total): &(&&str, &Total)| {
-        let mean = total.time / i64::try_from(total.count.max(1)).unwrap_or(Ns::MAX);
-        let most = total.longest.map_or_else(none, |ns| Message::new(MOST, [("longest", Value::Ns(ns))]).within());
         let times = match total.count {
             1 => Value::Text(ONCE),
-            n => Message::new(TIMES, [("count", Value::Count(n)), ("mean", Value::Ns(mean)), ("most", most)]).within(),
+            n => Message::new(TIMES, [("count", Value::Count(n))]).within(),
         };
         let share = all.map_or_else(none, |all| {
             Message::new(SHARE, [("share", Value::Share(total.time as f64 / all.max(1) as f64))]).within()

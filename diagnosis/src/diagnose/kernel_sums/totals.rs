@@ -9,6 +9,7 @@ use super::{
     largest::{self, Total},
 };
 use crate::{
+    diagnose::signals::matrix_units::{self, is_without_units},
     i18n::{Message, Text, Value},
     platform::{CanonicalOp, HostCall, Packs, moves_memory},
 };
@@ -22,6 +23,8 @@ const STEPS: &str = "totals.steps";
 
 /// Calls of the runtime come first where they take so many times what the device does; heuristic.
 const HOST_FIRST: i64 = 2;
+/// Kernels of ordinary arithmetic units from this share of all on are told; heuristic.
+const ORDINARY: f64 = 0.1;
 /// Copies and fills below this share of the device's time are no sentence; heuristic.
 const FEW: f64 = 0.01;
 /// Share of a stated total by which the rows may exceed it, because each is rounded.
@@ -44,6 +47,10 @@ const CALLS: Text = Text::new(
     "运行时调用共 {host}，设备工作 {device}。最大的调用：{largest}。",
 );
 const CLASS: Text = Text::new("Kernels take {all}, {op} {share} of that.", "内核共 {all}，其中 {op} 占 {share}。");
+const PLAIN: Text = Text::new(
+    "{share} of that are GEMMs in 32 bits without tensor cores, {name} most of all: TF32 or 16 bits would use them.",
+    "其中 {share} 是不使用张量核心的 32 位矩阵乘，最多的是 {name}：改用 TF32 或 16 位即可使用张量核心。",
+);
 const LOST: Text = Text::new(
     "Rows of the file could not be read, so no share of its totals is known.",
     "文件中有行无法读取，因此各项占比未知。",
@@ -107,6 +114,7 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     };
     let wall = fact(trace, STEP).map(|step| wall(step, device, fact(trace, STEPS)));
     let class = (sum(&kernels) >= sum(&operators)).then(|| class(trace, packs, base(sum(&kernels), stated))).flatten();
+    let plain = class.as_ref().and_then(|_| without_units(&kernels, base(sum(&kernels), stated)?));
     let of_operators = list(OPERATORS, &operators, device, base(sum(&operators), stated));
     let of_kernels =
         list(KERNELS, &kernels, if stated.is_some() { device } else { sum(&kernels) }, base(sum(&kernels), stated));
@@ -130,7 +138,7 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
         return None;
     }
     const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
-    let said = [wall, pace, lost, class].into_iter().chain(lists).chain([Some(Message::plain(END))]);
+    let said = [wall, pace, lost, class, plain].into_iter().chain(lists).chain([Some(Message::plain(END))]);
     said.flatten().reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
 }
 
@@ -161,6 +169,15 @@ fn class(trace: &Trace, packs: &Packs, all: Option<Ns>) -> Option<Message> {
     let share = Value::Share(largest.total as f64 / all.max(1) as f64);
     let op = Value::Raw(largest.op.name().to_owned());
     Some(Message::new(CLASS, [("all", Value::Ns(all)), ("op", op), ("share", share)]))
+}
+
+/// The share of GEMMs by ordinary arithmetic units in `all` that the kernels take, on a device that has better ones.
+fn without_units(kernels: &Totals<'_>, all: Ns) -> Option<Message> {
+    kernels.keys().find(|name| matrix_units::tells_units(name))?;
+    let slow: Totals<'_> = kernels.iter().filter(|(name, _)| is_without_units(name)).map(|(n, t)| (*n, *t)).collect();
+    let share = sum(&slow) as f64 / all.max(1) as f64;
+    let (name, _) = slow.iter().max_by_key(|(_, total)| total.time).filter(|_| share >= ORDINARY)?;
+    Some(Message::new(PLAIN, [("share", Value::Share(share)), ("name", Value::Kernel((*name).to_owned()))]))
 }
 
 /// Whether a name is that of a call of a vendor's runtime or driver: `cudaMalloc`, `cuModuleLoadData`, `hipMemcpy`.

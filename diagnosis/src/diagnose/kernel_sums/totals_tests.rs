@@ -50,6 +50,21 @@ fn sums_name_the_operator_with_the_most_time() {
     );
 }
 
+/// Of 29 s of kernels 84 % were 32-bit GEMMs on a device with tensor cores, and the page said that nothing tells whether they are slow.
+#[test]
+fn sums_tell_gemms_that_leave_the_tensor_cores_alone() {
+    let run = |name, ns| (name, Conditions::Run, ns);
+    let rows = [
+        run("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x64x8_ffma_aligna4", 500),
+        run("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>", 340),
+        run("void silu_and_mul_kernel<bf16>", 160),
+    ];
+    let text = said(&rows, &[], false);
+    assert!(text.contains(" 84.0 % of that are GEMMs in 32 bits without tensor cores, sm80_xmma_gemm"), "{text}");
+    let older = said(&[run("maxwell_sgemm_128x64_tn", 500)], &[], false);
+    assert!(!older.contains("tensor cores"), "no device with tensor cores is told: {older}");
+}
+
 /// 303 ms of the host beside 0.24 ms of the device, and the first sentence was on the share of a kernel.
 #[test]
 fn a_device_that_is_idle_beside_the_host_comes_first() {

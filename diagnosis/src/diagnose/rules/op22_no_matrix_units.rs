@@ -4,7 +4,7 @@ use model::EvidenceClass::Device;
 
 use super::{
     ceilings::Ceilings,
-    matrix_units::is_without_units,
+    matrix_units::{self, is_without_units},
     reading,
     share_of_step::{self, Kind, Part},
 };
@@ -26,9 +26,6 @@ use crate::{
 const FASTER: f64 = 1.9;
 /// What is left of a product's time at best where the device is not known: operands of 16 bits are half the bytes.
 const HALF: f64 = 0.5;
-/// Architectures whose devices have matrix units, as kernels name them. Kernels of Volta also run on the few Turing devices that
-/// have none, so what is said by them alone is a bound from nothing.
-const WITH_UNITS: [&str; 5] = ["ampere_", "hopper_", "cutlass_80_", "sm80_", "volta_"];
 /// Share of its limit that an ordinary kernel of matrix units reaches (latency mark of Nsight Compute's speed-of-light texts).
 const ORDINARY: f64 = 0.6;
 
@@ -141,7 +138,7 @@ impl Rule for NoMatrixUnits {
 pub(super) fn has_units(chip: Option<&Chip>, name: &str) -> bool {
     match chip {
         Some(chip) => ratio(chip).is_some(),
-        None => WITH_UNITS.iter().any(|mark| name.contains(mark)),
+        None => matrix_units::tells_units(name),
     }
 }
 

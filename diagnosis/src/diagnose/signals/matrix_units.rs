@@ -9,6 +9,12 @@ pub fn is_without_units(name: &str) -> bool {
     ordinary && !["tensorop", "tf32", "fp16", "bf16", "half", "bfloat16", "Cijk"].iter().any(|mark| name.contains(mark))
 }
 
+/// Whether a kernel of this name is made for a device with matrix units. Kernels of Volta also run on the few Turing devices that have
+/// none, so what is said by them alone is a bound from nothing.
+pub fn tells_units(name: &str) -> bool {
+    ["ampere_", "hopper_", "cutlass_80_", "sm80_", "volta_"].iter().any(|mark| name.contains(mark))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
