@@ -16,7 +16,10 @@ pub struct Site {
     pub between: Option<(Option<StringId>, Option<StringId>)>,
     /// The records around it, innermost first.
     pub path: Vec<StringId>,
-    /// Where no one record stands for all of the time: those that hold most of it, each with its share.
+    /// Whether the record's name stands for several that differ in what counts.
+    pub several: bool,
+    /// Where no one record stands for all of the time: those that hold most of it, each with its share; without a record of its own
+    /// they lie in the first of the path.
     pub among: Vec<(StringId, f64)>,
 }
 

@@ -27,6 +27,10 @@ const NAMES: f64 = 0.5;
 const PROMISES: f64 = 0.5;
 /// Part of a cost that a finding must remove at least to name it; heuristic.
 const PARTS: f64 = 0.25;
+/// The same of kernels of several classes: who speaks of one of them does not name the others.
+const CLASS: f64 = 0.6;
+/// The same of a cost that does not come again: a rule speaks of what does.
+const ONCE: f64 = 0.5;
 /// Part of both times that a cost and a finding share from which they are the same time.
 const SAME: f64 = 0.4;
 /// Part of a finding's own gain that a cost has at least to replace it.
@@ -365,7 +369,12 @@ fn by_time(cx: &Context<'_>, rules: Catalogue, findings: &[Finding], cost: &Gate
         let covers = common as f64 >= NAMES * size as f64;
         let promises = finding.estimate.max_gain_share() >= PROMISES * cost.share();
         // What removes much less than the cost is a part of it.
-        let promises = promises && finding.claimed as f64 >= PARTS * cost.per_step() as f64;
+        let parts = match cost.kind {
+            _ if cost.occurs != Occurs::Throughout => ONCE,
+            Kind::Class { .. } => CLASS,
+            _ => PARTS,
+        };
+        let promises = promises && finding.claimed as f64 >= parts * cost.per_step() as f64;
         let same = common as f64 / (whole + size - common).max(1) as f64;
         // That the host is late between steps says less than what it does there.
         let closer = same >= SAME && !rules.plays(finding.rule, Role::BetweenSteps);

@@ -201,7 +201,13 @@ impl Ledger<'_, '_> {
             if op.in_graph && gap.span.len() < UNLINKED {
                 return whole(Kind::Node);
             }
-            let Some(track) = self.main.filter(|_| gap.span.len() >= UNLINKED) else { return whole(Kind::Blind) };
+            // A thread whose recording is over says nothing of what it does.
+            let recorded = |track: &TrackId| {
+                let last = self.nests.lane(*track).and_then(|lane| lane.start.last());
+                last.is_some_and(|last| *last >= gap.span.start.saturating_add(timeline.lag))
+            };
+            let main = self.main.filter(|track| gap.span.len() >= UNLINKED && recorded(track));
+            let Some(track) = main else { return whole(Kind::Blind) };
             return self.host(gap, at, track, gap.span.end, None);
         };
         let earlier = (index as usize).checked_sub(1).and_then(|i| timeline.ops.get(i));

@@ -2,7 +2,7 @@
 //! key, so that their time adds up over steps.
 
 use model::{Category, StringId, Trace};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longest name kept, bytes: what follows tells no two sites apart.
 const LONGEST: usize = 160;
@@ -36,6 +36,7 @@ pub struct Names<'a> {
     trace: &'a Trace,
     records: FxHashMap<(StringId, bool), Key>,
     texts: FxHashMap<String, Key>,
+    several: FxHashSet<Key>,
     between: FxHashMap<[Option<Key>; 3], Key>,
     sites: Vec<Site>,
     paths: Vec<(Option<Path>, Key)>,
@@ -49,6 +50,7 @@ impl<'a> Names<'a> {
             trace,
             records: FxHashMap::default(),
             texts: FxHashMap::default(),
+            several: FxHashSet::default(),
             between: FxHashMap::default(),
             sites: Vec::new(),
             paths: Vec::new(),
@@ -72,6 +74,8 @@ impl<'a> Names<'a> {
         let key = *self.texts.entry(text).or_insert(next);
         if key == next {
             self.sites.push(Site::Record(name, category));
+        } else if self.record_of(key) != Some(name) {
+            self.several.insert(key);
         }
         self.records.insert((name, frame), key);
         key
@@ -95,6 +99,11 @@ impl<'a> Names<'a> {
             self.paths.push((from, key));
         }
         path
+    }
+
+    /// Whether a key stands for records whose names differ in what counts.
+    pub fn is_several(&self, key: Key) -> bool {
+        self.several.contains(&key)
     }
 
     /// What a key stands for.

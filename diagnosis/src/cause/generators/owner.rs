@@ -3,6 +3,7 @@
 
 mod descend;
 mod merge;
+mod site;
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,14 @@ use model::{Ns, Span, StringId};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::descend::Owned;
+use self::{descend::Owned, site::Sites};
 use crate::{
     analysis::{AnchorKind, Edit, Layer, owners},
     cause::{Cost, Kind, Occurs, Population, Site, population::Counted},
     ledger::{
         device::Work,
         idle::{self, Idle, Kind as Why},
-        names::{self, Key, Path},
+        names::{self, Key},
     },
     platform::Packs,
 };
@@ -57,8 +58,9 @@ fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) ->
     let mut owned = descend::descend(&idle, counted.total, &plumbing);
     merge::merge(&mut owned, &idle, counted.rank);
     let host = host_idle(&idle, counted);
+    let sites = Sites::of(&idle, &plumbing);
     let mut out: Vec<Found> =
-        owned.iter().filter_map(|owned| found(population, packs, counted, (&idle, owned), &host)).collect();
+        owned.iter().filter_map(|owned| found(population, packs, counted, (&sites, owned), &host)).collect();
     out.extend(scattered(counted, &idle, &owned).map(|cost| ("scattered".to_owned(), cost)));
     out
 }
@@ -94,9 +96,10 @@ fn found(
     population: &Population<'_>,
     packs: &Packs,
     counted: &Counted<'_>,
-    (idle, owned): (&Idle<'_>, &Owned),
+    (sites, owned): (&Sites<'_>, &Owned),
     host: &FxHashMap<u32, Ns>,
 ) -> Option<Found> {
+    let idle = sites.idle;
     let parts = || owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize));
     let mut gaps: BTreeMap<u32, Ns> = BTreeMap::new();
     let mut steps: BTreeMap<u32, ()> = BTreeMap::new();
@@ -113,7 +116,7 @@ fn found(
         true => steps.keys().filter_map(|step| host.get(step)).sum::<Ns>().max(total) + counted.total / APART,
         false => total,
     };
-    let site = site(population, packs, idle, owned);
+    let site = sites.site(owned);
     // What the profiler does at its own end is no cost of the run.
     if site.record.is_some_and(|name| population.text(name).contains(PROFILER)) {
         return None;
@@ -208,6 +211,8 @@ fn waits_for_requests(site: &Site, packs: &Packs, population: &Population<'_>) -
 /// Instances that carry most of a cost; and up to how many of them it is a single event.
 const CARRY: (Ns, Ns) = (4, 5);
 const SINGLE: usize = 2;
+/// Part of the longest pause from which another one is as long.
+const ALIKE: (Ns, Ns) = (4, 5);
 /// Part of the counted time from which a single event is told as one.
 const EVENT: Ns = 20;
 /// Fewest marked steps of which the first may be a warm-up.
@@ -233,7 +238,12 @@ fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u
         carry.iter().filter_map(|gap| counted.rank.gaps.get(*gap as usize)).map(|gap| gap.step).collect();
     held.sort_unstable();
     held.dedup();
-    let again = marked && 2 * held.len() >= counted.steps.len();
+    let again = |held: &[u32]| marked && 2 * held.len() >= counted.steps.len();
+    // So does a pause that other steps have as well, whatever it is charged to there.
+    let alike = counted.rank.gaps.iter().filter(|gap| gap.span.len().saturating_mul(ALIKE.1) >= longest * ALIKE.0);
+    let mut alike: Vec<u32> = alike.map(|gap| gap.step).collect();
+    alike.dedup();
+    let again = again(&held) || again(&alike);
     if carry.len() <= SINGLE && longest.saturating_mul(EVENT) >= counted.total && !again {
         return Occurs::Once;
     }
@@ -266,8 +276,6 @@ fn edits(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned) -> Vec<Edit> {
 
 /// Instances after the longest that are kept.
 const NEXT: usize = 2;
-/// Frames of a path that are kept.
-const PATH: usize = 4;
 
 /// Part of the counted time up to which a stage of a pipeline comes back from its waits in any run, one part in so many.
 const STAGE: Ns = 8;
@@ -294,100 +302,6 @@ fn is_between_steps(
     small && site.between.is_some_and(|(before, next)| is_mark(before) && is_mark(next))
 }
 
-/// Where the heaviest part of an owner's time lies.
-fn site(population: &Population<'_>, packs: &Packs, idle: &Idle<'_>, owned: &Owned) -> Site {
-    // The mark of a step says where, not what.
-    let is_mark = |name: StringId| packs.step_label(population.text(name)).is_some();
-    let mut paths: FxHashMap<_, Ns> = FxHashMap::default();
-    for part in owned.parts.iter().filter_map(|part| idle.parts.get(*part as usize)) {
-        if let Some(path) = part.path {
-            *paths.entry(path).or_default() += part.span.len();
-        }
-    }
-    let Some((path, _)) = paths.iter().max_by_key(|(path, ns)| (**ns, std::cmp::Reverse(**path))) else {
-        return Site::default();
-    };
-    if owned.key.is_none() {
-        return Site { among: among(idle, &paths, owned.ns, &is_mark), ..Site::default() };
-    }
-    let record = |key: Option<Key>| key.and_then(|key| idle.names.record_of(key));
-    // The path below the owner is not what the cost is named by.
-    let mut along = idle.names.along(*path).skip_while(|key| owned.key.is_some_and(|own| own != *key));
-    let own = if owned.key.is_some() { along.next() } else { None };
-    let between = match own.and_then(|key| idle.names.site(key)) {
-        Some(names::Site::Between { before, next, .. }) => Some((record(before), record(next))),
-        _ => None,
-    };
-    let held = own.and_then(|key| idle.names.record_of(key));
-    // An owner of many callers is called from none of them.
-    let callers = under(idle, &paths);
-    let holds = |key: &Key| 2 * callers.get(key).copied().unwrap_or(0) >= owned.ns;
-    let around: Vec<StringId> = along.filter(holds).filter_map(|key| idle.names.record_of(key)).collect();
-    let path = around.into_iter().skip_while(|name| Some(*name) == held).take(PATH).collect();
-    let among = if between.is_none() { beside(idle, &paths, owned, &is_mark) } else { Vec::new() };
-    Site { record: held, between, path, among }
-}
-
-/// Time under each record of some paths.
-fn under(idle: &Idle<'_>, paths: &FxHashMap<Path, Ns>) -> FxHashMap<Key, Ns> {
-    let mut out: FxHashMap<Key, Ns> = FxHashMap::default();
-    for (path, ns) in paths {
-        let mut keys: Vec<Key> = idle.names.along(*path).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            *out.entry(key).or_default() += ns;
-        }
-    }
-    out
-}
-
-/// Share of an owner that was merged below which its record does not stand for all of it.
-const ALONE: f64 = 0.85;
-
-/// The record of a merged owner and the largest one beside it, each with its share; nothing where the first stands for all.
-fn beside(
-    idle: &Idle<'_>,
-    paths: &FxHashMap<Path, Ns>,
-    owned: &Owned,
-    is_mark: &dyn Fn(StringId) -> bool,
-) -> Vec<(StringId, f64)> {
-    let own = |path: &Path| owned.key.is_some_and(|key| idle.names.along(*path).any(|along| along == key));
-    let (held, others): (FxHashMap<Path, Ns>, FxHashMap<Path, Ns>) = paths.iter().partition(|(path, _)| own(path));
-    let share = held.values().sum::<Ns>() as f64 / owned.ns.max(1) as f64;
-    let record = owned.key.and_then(|key| idle.names.record_of(key));
-    let other = among(idle, &others, owned.ns, is_mark).into_iter().find(|(name, _)| Some(*name) != record);
-    match record.zip(other) {
-        Some((record, other)) if share < ALONE => vec![(record, share), other],
-        _ => Vec::new(),
-    }
-}
-
-/// Records that are named where none holds half of the time.
-const AMONG: usize = 2;
-/// Share of the time from which one is worth its name.
-const WORTH: f64 = 0.05;
-
-/// The records that hold the most of an owner's time, each with its share.
-fn among(
-    idle: &Idle<'_>,
-    paths: &FxHashMap<Path, Ns>,
-    total: Ns,
-    is_mark: &dyn Fn(StringId) -> bool,
-) -> Vec<(StringId, f64)> {
-    let mut records: BTreeMap<StringId, Ns> = BTreeMap::new();
-    for (path, ns) in paths {
-        if let Some((name, _)) = idle.names.innermost(*path) {
-            *records.entry(name).or_default() += ns;
-        }
-    }
-    let shares = records.into_iter().map(|(name, ns)| (name, ns as f64 / total.max(1) as f64));
-    let mut shares: Vec<(StringId, f64)> = shares.filter(|(name, share)| *share >= WORTH && !is_mark(*name)).collect();
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    shares.truncate(AMONG);
-    shares
-}
-
 /// What a cost is called when ranks are compared.
 fn called(population: &Population<'_>, kind: &Kind) -> String {
     let text = |name: &Option<StringId>| {
@@ -397,7 +311,7 @@ fn called(population: &Population<'_>, kind: &Kind) -> String {
         let (before, next) = site.between.unwrap_or_default();
         let between =
             if site.between.is_some() { format!("|{}|{}", text(&before), text(&next)) } else { String::new() };
-        text(&site.record) + &between
+        text(&site.record.or(site.path.first().copied())) + &between
     };
     match kind {
         Kind::Owner(site) => format!("owner {}", at(site)),

@@ -1,11 +1,12 @@
 //! Parts of the sentences about costs: where the host's time lies, how often and how long, names of kernels and units.
 
-use model::{StringId, Trace};
+use model::{Category, StringId, Trace};
 
 use crate::{
     analysis::{CopyDir, owners},
     cause::{Cost, Occurs, Site},
     i18n::{Message, Text, Value},
+    ledger::names::general,
 };
 
 /// Names of one sentence, at most.
@@ -90,17 +91,28 @@ pub(super) fn at(trace: &Trace, site: &Site) -> Value {
     );
     const INSIDE: Text = Text::new(" in `{record}`{path}", "（位于 `{record}`{path}）");
     const FROM: Text = Text::new(" (called from {path})", "（调用自 {path}）");
+    const PART: Text = Text::new("`{record}`{path} for {share} of it", "`{record}`{path}（占其 {share}）");
     const LARGEST: Text = Text::new(
-        "many things, the largest `{record}` ({share} of it)",
-        "多处代码，其中最大的是 `{record}`（占其 {share}）",
+        "many things{inside}, the largest `{record}` ({share} of it)",
+        "多处代码{inside}，其中最大的是 `{record}`（占其 {share}）",
     );
     const SEVERAL: Text = Text::new(
-        "many things, the largest `{a}` ({of_a} of it) and `{b}` ({of_b})",
-        "多处代码，其中最大的是 `{a}`（占其 {of_a}）与 `{b}`（{of_b}）",
+        "many things{inside}, the largest `{a}` ({of_a} of it) and `{b}` ({of_b})",
+        "多处代码{inside}，其中最大的是 `{a}`（占其 {of_a}）与 `{b}`（{of_b}）",
     );
+    const WITHIN: Text = Text::new(" in `{record}`", "（位于 `{record}`）");
     const NOTHING: Text = Text::new("code that no record covers", "无记录覆盖的代码");
     let text = |name: StringId| owners::short(trace.strings.get(name));
     let raw = |name: StringId| Value::Raw(text(name));
+    // The number of one of several records is none of their name.
+    let record_of = |name: StringId| match site.several {
+        true => Value::Raw(owners::short(&general(trace.strings.get(name), Category::UserRange))),
+        false => raw(name),
+    };
+    let within = || match site.path.first() {
+        Some(name) => Message::new(WITHIN, [("record", record_of(*name))]).within(),
+        None => Value::Text(Text::new("", "")),
+    };
     let outer: Vec<String> = site
         .path
         .iter()
@@ -116,7 +128,7 @@ pub(super) fn at(trace: &Trace, site: &Site) -> Value {
     match (site.between, site.record) {
         (Some((before, next)), held) => {
             let inside = match held {
-                Some(record) => Message::new(INSIDE, [("record", raw(record)), ("path", path)]).within(),
+                Some(record) => Message::new(INSIDE, [("record", record_of(record)), ("path", path)]).within(),
                 None => Value::Text(Text::new("", "")),
             };
             Message::new(BETWEEN, [("before", edge(before)), ("next", edge(next)), ("inside", inside)]).within()
@@ -124,18 +136,23 @@ pub(super) fn at(trace: &Trace, site: &Site) -> Value {
         (None, Some(record)) => match site.among.as_slice() {
             [(_, share), (other, of_other), ..] => {
                 let shares = [("share", Value::Share(*share)), ("of_other", Value::Share(*of_other))];
-                let names = [("record", raw(record)), ("other", raw(*other)), ("path", path)];
+                let names = [("record", record_of(record)), ("other", raw(*other)), ("path", path)];
                 Message::new(BOTH, names.into_iter().chain(shares)).within()
             }
-            _ => Message::new(RECORD, [("record", raw(record)), ("path", path)]).within(),
+            [(_, share)] => {
+                let args = [("record", record_of(record)), ("path", path), ("share", Value::Share(*share))];
+                Message::new(PART, args).within()
+            }
+            [] => Message::new(RECORD, [("record", record_of(record)), ("path", path)]).within(),
         },
         (None, None) => match site.among.as_slice() {
             [] => Value::Text(NOTHING),
             [(name, share)] => {
-                Message::new(LARGEST, [("record", raw(*name)), ("share", Value::Share(*share))]).within()
+                let args = [("record", raw(*name)), ("share", Value::Share(*share)), ("inside", within())];
+                Message::new(LARGEST, args).within()
             }
             [(a, of_a), (b, of_b), ..] => {
-                let names = [("a", raw(*a)), ("b", raw(*b))];
+                let names = [("a", raw(*a)), ("b", raw(*b)), ("inside", within())];
                 let shares = [("of_a", Value::Share(*of_a)), ("of_b", Value::Share(*of_b))];
                 Message::new(SEVERAL, names.into_iter().chain(shares)).within()
             }
