@@ -97,6 +97,10 @@ fn step(line: &str) -> Option<Ns> {
         let last = words.next()?;
         time(last).or_else(|| time(&format!("{}{last}", words.next()?)))
     };
+    // Steps that warm up are not those of the table.
+    if line.contains("warm") {
+        return None;
+    }
     let before = PER_STEP.iter().find_map(|word| spaced(line.split_once(word)?.0));
     let of_wall = || {
         let name = line.split_whitespace().next().filter(|name| name.contains("step") && name.contains("wall"))?;
@@ -355,6 +359,7 @@ Self CPU time total: 900.000ms
             ("  full_step_wall        mean=7161.880 ms  std= 38.657 ms", Some(7_161_880_000)),
             ("[TIMED] step 3: loss = 9.70", None),
             ("saved 30 MB/step", None),
+            ("Warmup done in 70.8s (1415.8 ms/step avg)", None),
         ] {
             assert_eq!(step(line), ns, "{line}");
         }

@@ -75,6 +75,26 @@ fn of_cpu(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(format!("aicpu_intermediate_{rank}.csv"))).filter(|path| path.is_file())
 }
 
+/// Length of a tick of the step trace, ns: MindInsight divides its counter by 1e5 for milliseconds.
+const TICK: Ns = 10;
+
+/// The mean time of the steps in the step trace next to a table, ns. What is not a step has the number 0.
+fn step_time(path: &Path, options: &ReadOptions<'_>) -> Option<Ns> {
+    let rank = path.file_name()?.to_str()?.strip_prefix("aicore_intermediate_")?.strip_suffix("_detail.csv")?;
+    let beside = path.with_file_name(format!("step_trace_raw_{rank}_detail_time.csv"));
+    let mut table =
+        Table::open_lines(&beside, |header| csv_table::has_all(header, &["step_num", "start_point", "total"])).ok()?;
+    table.select(&["step_num", "total"]);
+    let (mut steps, mut sum): (Ns, Ns) = (0, 0);
+    while let Some(row) = table.next(options.progress).ok()? {
+        let total = row.int(0).filter(|number| *number > 0).and(row.int(1)).filter(|ticks| *ticks > 0);
+        if let Some(ticks) = total {
+            (steps, sum) = (steps + 1, sum.saturating_add(ticks.saturating_mul(TICK)));
+        }
+    }
+    (steps > 0).then(|| sum / steps)
+}
+
 fn matches(head: &Head<'_>) -> Match {
     // A table that also says when its tasks started is a timeline, and certainly so.
     if is_header(&csv_table::first_header(head.bytes)) { Match::Possible } else { Match::No }
@@ -101,6 +121,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         });
     }
     rows.tell(sink, "ascend", "rows", "sums of operators");
+    if let Some(step) = step_time(path, options) {
+        sink.manifest("totals.step_ns", &step.to_string(), Provenance::Observed);
+    }
     for (key, value) in [
         ("evidence.grade", "totals"),
         ("hardware.vendor", "ascend"),
@@ -210,6 +233,10 @@ mod tests {
         assert_eq!(sums(&import(&detail)), [matmul(1, 250_000), matmul(1, 500_000), of_ai_cpu.clone()]);
         assert_eq!(sums(&import(&of_type)), [matmul(2, 750_000)]);
         assert_eq!(sums(&import(&of_cpu)), [of_ai_cpu]);
+        // The step trace of the same run says how long a step takes: 2 370 905 and 2 370 907 ticks.
+        let steps = "step_num,start_point,end_point,total\n1,10,2370915,2370905\n2,9,8,2370907\n0,0,0,0\n";
+        write("step_trace_raw_0_detail_time.csv", steps);
+        assert_eq!(import(&detail).manifest.value("totals.step_ns"), Some("23709060"));
         assert_eq!([lead(&of_type), lead(&of_cpu), lead(&detail)], [Some(detail.clone()), Some(detail), None]);
     }
 }

@@ -63,6 +63,10 @@ const MEMORY: Text =
 const ON_HOST: Text =
     Text::new("Largest on the host, of {all}: {largest}.", "主机侧总时间 {all} 中最大的：{largest}。");
 const CLASSES: Text = Text::new("By class of record: {largest}.", "按记录类别：{largest}。");
+const NO_GAIN: Text = Text::new(
+    "Of what lies in the step the capture holds only totals: no gain follows from them.",
+    "对步内部采集仅含总和：不能给出收益。",
+);
 const END: Text = Text::new(
     "The capture holds only totals: no wall time, step or gain follows from them.",
     "采集仅含总和：不能说明墙钟时间与步，也不能给出收益。",
@@ -132,13 +136,14 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     };
     let classes = largest::by_name(trace, Conditions::Classes);
     let classes = list(CLASSES, &classes, 0, (!lost).then_some(sum(&classes)));
+    let end = Message::plain(if wall.is_some() { NO_GAIN } else { END });
     let lost = (lost && stated.is_none() && stated_host.is_none()).then(|| Message::plain(LOST));
     let lists = [of_operators, of_kernels, of_memory, of_host, classes];
     if lists.iter().all(Option::is_none) && pace.is_none() {
         return None;
     }
     const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
-    let said = [wall, pace, lost, class, plain].into_iter().chain(lists).chain([Some(Message::plain(END))]);
+    let said = [wall, pace, lost, class, plain].into_iter().chain(lists).chain([Some(end)]);
     said.flatten().reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
 }
 
