@@ -20,8 +20,15 @@ const SET_UP: Text = Text::new(
 );
 /// What it says while nothing but decode steps ran.
 const DECODES: Text = Text::new(
-    "While it only decodes, {who} generates {rate} tokens/s ({spread}), with {running}: about {token} per token of a request{accepted}.{all}",
-    "只做 decode 时，{who}生成 {rate} tokens/s（{spread}），{running}：每个请求每 token 约 {token}{accepted}。{all}",
+    "While it {alone} decodes, {who} generates {rate} tokens/s ({spread}), with {running}: about {token} per token of a request{accepted}.{all}",
+    "{alone}做 decode 时，{who}生成 {rate} tokens/s（{spread}），{running}：每个请求每 token 约 {token}{accepted}。{all}",
+);
+const ONLY: Text = Text::new("only", "只");
+const MOSTLY: Text = Text::new("mostly", "主要");
+/// What it says of a further load.
+const LOAD: Text = Text::new(
+    " With {running}: {rate} tokens/s, {token} per token of a request.",
+    "{running}：{rate} tokens/s，每个请求每 token {token}。",
 );
 /// What it says where every interval reads prompts as well.
 const MIXED: Text = Text::new(
@@ -142,7 +149,14 @@ pub(super) fn rates(trace: &Trace) -> Option<Message> {
         () if !whole.is_empty() => (MIXED, &whole),
         () => (PARTIAL, &busy),
     };
-    let lead = (!prefills || text == DECODES).then(|| spoken(text, shown, &busy)).flatten();
+    let loads = served::by_load(shown);
+    let own = loads.first().map_or(&[][..], Vec::as_slice);
+    // Beside one of several loads all samples say nothing more.
+    let all = if loads.len() > 1 { own } else { &busy };
+    let lead = (!prefills || text == DECODES).then(|| spoken(text, own, all)).flatten();
+    let further =
+        loads.iter().skip(1).filter(|_| text == DECODES && lead.is_some()).take(LOADS).filter_map(|own| load(own));
+    let further: Vec<Message> = further.collect();
     let first = prefills.then(|| self::prefills(&served, lead.is_none()));
     let counted = !prefills && served.timed && ratio >= MANY_PROMPTS;
     let ratio = counted.then(|| {
@@ -163,10 +177,35 @@ pub(super) fn rates(trace: &Trace) -> Option<Message> {
         }
         (first, lead) => first.or(lead)?,
     };
-    let further = [ratio, cached, together, stalled, queue(trace), cache(trace), preempted(trace), change];
-    let said = further.into_iter().flatten().chain([Message::plain(END)]);
+    let facts = [ratio, cached, together, stalled, queue(trace), cache(trace), preempted(trace), change];
+    let said = further.into_iter().chain(facts.into_iter().flatten()).chain([Message::plain(END)]);
     const JOINED: Text = Text::new("{before}{next}", "{before}{next}");
     Some(said.fold(lead, |before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())])))
+}
+
+/// Loads that are told after the first.
+const LOADS: usize = 3;
+
+/// How many requests run.
+fn requests_of(running: f64) -> Value {
+    match running == 1.0 {
+        true => Value::Text(ONE),
+        false => Message::new(MANY, [("running", number(running))]).within(),
+    }
+}
+
+/// Time of a sample per token of one of its requests, ns.
+fn per_token(sample: &Sample) -> f64 {
+    sample.running / sample.rate * 1e9
+}
+
+/// What a further load gives.
+fn load(samples: &[Sample]) -> Option<Message> {
+    let rate = median(samples.iter().map(|sample| sample.rate).collect())?;
+    let running = median(samples.iter().map(|sample| sample.running).collect())?;
+    let token = median(samples.iter().map(per_token).filter(|ns| ns.is_finite()).collect())?;
+    let args = [("running", requests_of(running)), ("rate", number(rate)), ("token", Value::Ns(token as Ns))];
+    Some(Message::new(LOAD, args))
 }
 
 /// The sentence on the median of some samples.
@@ -175,7 +214,6 @@ fn spoken(text: Text, samples: &[Sample], busy: &[Sample]) -> Option<Message> {
     let rate = median(rates().collect())?;
     let (low, high) = rates().fold((rate, rate), |(low, high), rate| (low.min(rate), high.max(rate)));
     let running = median(samples.iter().map(|sample| sample.running).collect()).unwrap_or(0.0);
-    let per_token = |sample: &Sample| sample.running / sample.rate * 1e9;
     let token = median(samples.iter().map(per_token).filter(|ns| ns.is_finite()).collect()).unwrap_or(0.0);
     // A step gives each request a token, or as many as are accepted of a draft.
     let steps = samples.iter().filter_map(|sample| Some((sample.accepted?, per_token(sample) * sample.accepted?)));
@@ -200,11 +238,10 @@ fn spoken(text: Text, samples: &[Sample], busy: &[Sample]) -> Option<Message> {
     };
     let all =
         all.map(|rate| Message::new(ALL, [("n", Value::Count(busy.len() as u64)), ("rate", number(rate))]).within());
-    let running = match running == 1.0 {
-        true => Value::Text(ONE),
-        false => Message::new(MANY, [("running", number(running))]).within(),
-    };
+    let only = if samples.iter().all(|sample| sample.prompt <= 0.0) { ONLY } else { MOSTLY };
+    let running = requests_of(running);
     let args = [
+        ("alone", Value::Text(only)),
         ("rate", number(rate)),
         ("who", who),
         ("spread", spread),

@@ -79,10 +79,35 @@ pub(super) fn points(trace: &Trace, name: &str) -> BTreeMap<ProcessId, Vec<Point
     found
 }
 
-/// The middle of some values.
+/// The middle of some values, of an even number the mean of the two middle ones: a rate and its inverse must not name two samples.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get(values.len().saturating_sub(1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+/// Part of the samples that a number of requests holds at least to be told by itself, and in how many samples; heuristic.
+const LEVEL: (f64, usize) = (0.1, 3);
+/// Ratio of the most to the fewest requests from which the samples are of several loads; heuristic.
+const LOADS: f64 = 2.0;
+
+/// Samples by how many requests ran, where an engine was measured under several loads: those of the most samples first. All in one
+/// where it was not.
+pub(super) fn by_load(samples: &[Sample]) -> Vec<Vec<Sample>> {
+    let mut loads: BTreeMap<u64, Vec<Sample>> = BTreeMap::new();
+    samples.iter().for_each(|sample| loads.entry(sample.running.round() as u64).or_default().push(*sample));
+    loads.retain(|_, own| own.len() >= LEVEL.1 && own.len() as f64 >= LEVEL.0 * samples.len() as f64);
+    let ends = loads.keys().next().zip(loads.keys().next_back());
+    let told: usize = loads.values().map(Vec::len).sum();
+    // Loads that wander are not several.
+    let several = ends.is_some_and(|(low, high)| *high as f64 >= LOADS * *low as f64) && 2 * told > samples.len();
+    if !several {
+        return vec![samples.to_vec()];
+    }
+    let mut loads: Vec<Vec<Sample>> = loads.into_values().collect();
+    loads.sort_by_key(|own| std::cmp::Reverse(own.len()));
+    loads
 }
 
 fn seconds(ns: Ns) -> f64 {

@@ -86,7 +86,7 @@ fn the_rate_of_decoding_is_that_of_samples_that_only_decode() {
     let expected = "generates Number(20.0) tokens/s (median of Count(2) samples; Number(20.0) to Number(20.0)), with one request running: about Ns(50000000) per token";
     assert!(text.contains(expected), "{text}");
     assert!(
-        text.contains("Over all Count(8) samples with generated tokens the median is Number(2.0) tokens/s."),
+        text.contains("Over all Count(8) samples with generated tokens the median is Number(1.5) tokens/s."),
         "{text}"
     );
     assert!(
@@ -112,7 +112,7 @@ fn a_step_of_speculative_decoding_gives_as_many_tokens_as_are_accepted() {
 #[test]
 fn a_request_that_did_not_run_through_an_interval_gives_no_time_per_token() {
     let text = text(samples(&[(2.0, 12.0, 0.0), (2.0, 12.0, 0.0), (2.0, 3.0, 1.0), (0.0, 9.0, 0.0)]));
-    assert!(text.contains("Number(12.0) tokens/s (median of Count(4) samples"), "{text}");
+    assert!(text.contains("Number(10.5) tokens/s (median of Count(4) samples"), "{text}");
     assert!(text.contains("No request ran through a whole sampling interval"), "{text}");
 }
 
@@ -167,4 +167,26 @@ fn the_rate_of_a_rank_is_not_that_of_the_engine() {
         "{text}"
     );
     assert!(text.contains("Together the ranks generate about Number(60.0) tokens/s."), "{text}");
+}
+
+/// Runs of 1, 8 and 32 requests were pooled to one rate "with 8 requests", and what read a few prompts "only decoded".
+#[test]
+fn several_loads_are_told_one_by_one() {
+    let rows = |running: f64, rate: f64, n: usize| vec![(0.0, rate, running); n];
+    let all = [rows(8.0, 640.0, 8), rows(1.0, 100.0, 6), rows(32.0, 1_600.0, 6)].concat();
+    let text = text(samples(&all));
+    assert!(text.starts_with("While it only decodes, the engine generates Number(640.0) tokens/s"), "{text}");
+    let further = "With one request running: Number(100.0) tokens/s, Ns(10000000) per token of a request.";
+    assert!(text.contains(further) && text.contains("Number(32.0) requests running: Count(1600) tokens/s"), "{text}");
+    let prompts: Vec<(f64, f64, f64)> = all.iter().map(|(_, rate, running)| (rate / 2.0, *rate, *running)).collect();
+    assert!(self::text(samples(&prompts)).starts_with("While it mostly decodes"));
+    let wandering: Vec<(f64, f64, f64)> = (0..30).map(|i| (0.0, 100.0 + f64::from(i), f64::from(i % 15 + 5))).collect();
+    assert!(!self::text(samples(&wandering)).contains("tokens/s, Ns("));
+}
+
+/// Four samples gave "7 tokens/s with 4 requests: 741 ms per token", the upper middle of one beside the lower of the other.
+#[test]
+fn the_middle_of_an_even_number_of_samples_is_that_of_both() {
+    assert_eq!(super::served::median(vec![4.2, 9.6, 7.0, 5.4]), Some(6.2));
+    assert_eq!(super::served::median(vec![3.0, 1.0, 2.0]), Some(2.0));
 }
