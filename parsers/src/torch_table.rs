@@ -13,7 +13,7 @@ use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
 use crate::{
     Format, Head, Match, Place, ReadError, ReadOptions, hip,
     lanes::Account,
-    lines::Lines,
+    lines::{Lines, plain},
     printed_table::{cell, dashes},
 };
 
@@ -34,7 +34,7 @@ const MAX_ROWS: usize = 1 << 16;
 const SELF_HOST: &str = "self cpu";
 const CALLS: &str = "# of calls";
 /// What the names of ranges begin with that the profiler draws onto the device by itself.
-const RANGES: [&str; 2] = ["## Call CompiledFxGraph", STEP];
+const RANGES: [&str; 3] = ["## Call CompiledFxGraph", "execute_", STEP];
 /// What the range of a step of the profiler's schedule is called; its count is that of the recorded steps.
 const STEP: &str = "ProfilerStep";
 /// Words for a step's time by a clock in the lines around the tables: `12.3 ms/step`, `12.3 ms per iteration`.
@@ -70,6 +70,20 @@ impl Columns {
     fn get(&self, line: &str, place: usize) -> Option<String> {
         self.spans.get(place).map(|span| cell(line, *span, place + 1 == self.spans.len()))
     }
+}
+
+/// A line without terminal colours and without the processes that an engine's log names before each line, and these:
+/// `(EngineCore_DP0 pid=1) (Worker_TP0 pid=2) `.
+fn bare(line: &[u8]) -> (String, String) {
+    let line = plain(line);
+    let mut rest = line.as_ref();
+    while let Some((_, after)) =
+        rest.strip_prefix('(').and_then(|inner| inner.split_once(") ")).filter(|(who, _)| who.contains(" pid="))
+    {
+        rest = after;
+    }
+    let (who, rest) = line.split_at(line.len() - rest.len());
+    (who.to_owned(), rest.trim_end().to_owned())
 }
 
 /// A time with its unit, ns.
@@ -130,12 +144,12 @@ fn matches(head: &Head<'_>) -> Match {
     if !head.is_text() {
         return Match::No;
     }
-    let text = String::from_utf8_lossy(head.bytes);
-    let mut before = "";
+    let mut before = String::new();
     let mut known = false;
-    for line in text.lines() {
+    for line in head.bytes.split(|byte| *byte == b'\n') {
+        let (_, line) = bare(line);
         // The names stand between two lines of dashes.
-        known |= dashes(line).is_some_and(|spans| Columns::of(before, spans).is_some());
+        known |= dashes(&line).is_some_and(|spans| Columns::of(&before, spans).is_some());
         before = line;
     }
     if known { Match::Named } else { Match::No }
@@ -147,8 +161,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let (mut rows, mut account, mut beyond): (BTreeSet<Row>, Account, u64) = (BTreeSet::new(), Account::default(), 0);
     let mut totals: BTreeMap<&str, Ns> = BTreeMap::new();
     let mut tables = 0u64;
+    // Of several processes that print their tables into one log, the one that comes first.
+    let mut printed: Option<String> = None;
     while let Some(line) = lines.next()? {
-        let line = String::from_utf8_lossy(line).trim_end().to_owned();
+        let (who, line) = bare(line);
+        if printed.as_ref().is_some_and(|first| *first != who) {
+            continue;
+        }
         if let Some((what, total)) =
             line.split_once(" time total: ").and_then(|(what, time)| Some((what, self::time(time)?)))
         {
@@ -160,6 +179,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
             // The last line of dashes stands under the rows.
             columns = Columns::of(&before, spans);
             tables += u64::from(columns.is_some());
+            if columns.is_some() {
+                printed.get_or_insert(who);
+            }
         } else if columns.is_none() {
             if let Some(ns) = step(&line) {
                 // Of several measurements the first is the one that a summary begins with.
@@ -365,6 +387,15 @@ Self CPU time total: 900.000ms
         }
         let trace = import(&format!("Measured: 12.5 ms/step\n{TABLE}"));
         assert_eq!(trace.manifest.value("totals.step_ns"), Some("12500000"));
+    }
+
+    /// vLLM prints the table behind the names of two processes, and the file was "a log that times no step".
+    #[test]
+    fn a_table_in_the_log_of_an_engine_is_read_without_the_names_of_processes() {
+        let of = |who: &str, line: &str| format!("\u{1b}[1;36m(EngineCore pid=1)\u{1b}[0;0m ({who} pid=2) {line}\n");
+        let ranks = ["Worker_TP0", "Worker_TP1"].into_iter();
+        let both: String = ranks.flat_map(|who| TABLE.lines().map(move |line| of(who, line))).collect();
+        assert_eq!(sums(&import(&both)), sums(&import(TABLE)));
     }
 
     #[test]

@@ -83,6 +83,10 @@ const COUNTERS: &[Counter] = &[
     counter("generated_tokens", "generated_tokens", "token", 1),
     counter("generation_ms", "generation_time", "ms", 1),
     counter("graph_replayed", "graph_replayed", "", 1),
+    // What the start of an engine took.
+    counter("load_s", "startup_load", "s", 1),
+    counter("init_s", "startup_init", "s", 1),
+    counter("compile_total_s", "startup_compile", "s", 1),
 ];
 
 /// Facts that logs state, with their manifest field.
@@ -95,6 +99,10 @@ const FACTS: &[(&str, &str)] = &[
     ("tensor_parallel_size", "parallel.tp"),
     ("kv_blocks", "caps.kv_blocks"),
     ("weights_dtype", "precision.weights"),
+    // That the engine ended by itself, and the first error that it reported.
+    ("failure", "log.failure"),
+    ("error", "log.error"),
+    ("layers_on_device", "log.layers_on_device"),
 ];
 
 impl Field {

@@ -70,12 +70,13 @@ pub struct Patterns {
     lines: Vec<Line>,
 }
 
-const EMBEDDED: [&str; 5] = [
+const EMBEDDED: [&str; 6] = [
     include_str!("packs/vllm.toml"),
     include_str!("packs/sglang.toml"),
     include_str!("packs/vllm_ascend.toml"),
     include_str!("packs/tensorrt_llm.toml"),
     include_str!("packs/llama_cpp.toml"),
+    include_str!("packs/failures.toml"),
 ];
 
 /// The built-in patterns, compiled once; nothing changes them.

@@ -267,6 +267,9 @@ const ELSEWHERE: [&str; 9] = [
     "Direct3D",
 ];
 
+/// That migrations of managed memory are not traced: kernels and copies are.
+const MANAGED: &str = "Unified Memory cannot be traced";
+
 /// Columns of [`diagnostics`].
 pub(super) const DIAGNOSTIC: &[Column] = &[Int("severity", &[]), Text("text", None)];
 
@@ -277,7 +280,9 @@ pub(super) fn diagnostics(import: &mut Import<'_>, page: &Page) -> Kept {
         // Texts have several lines; they are shown in one.
         let text = page.inline(1, row).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = text.as_deref();
-        let elsewhere = |text: &str| ELSEWHERE.iter().any(|part| text.contains(part)) && !text.contains("CUDA");
+        let elsewhere = |text: &str| {
+            text.contains(MANAGED) || ELSEWHERE.iter().any(|part| text.contains(part)) && !text.contains("CUDA")
+        };
         match severity {
             3 if text.is_some_and(elsewhere) => import.stat("profiler_warning", Severity::Notice, 1, text),
             2 if text.is_some_and(|text| text.contains("driver version") && text.contains("not supported")) => {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::{Ns, ProcessId, Trace};
 
 mod requests;
+mod run;
 mod served;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,11 @@ use crate::i18n::{Message, Text, Value};
 const SET_UP: Text = Text::new(
     "The log times no step: it says how the engine was set up and started, and nothing of where a step's time goes. Log the latency of each step, or record a trace.",
     "日志中没有步时：只说明引擎的配置与启动过程，不能说明一步的时间花在哪里。请记录每步延迟，或采集一次 trace。",
+);
+/// The same of a log that tells how the engine started or ended.
+const NO_STEP: Text = Text::new(
+    "The log times no step: log the latency of each step, or record a trace, to see where a step's time goes.",
+    "日志中没有步时：要知道一步的时间花在哪里，请记录每步延迟，或采集 trace。",
 );
 /// What it says while nothing but decode steps ran.
 const DECODES: Text = Text::new(
@@ -77,9 +83,12 @@ const STALLED: Text = Text::new(
     " In {n} further samples requests ran and got no token.",
     "另有 {n} 个采样中有请求在运行却没有生成 token。",
 );
+const STALLED_ONCE: Text =
+    Text::new(" In one further sample requests ran and got no token.", "另有 1 个采样中有请求在运行却没有生成 token。");
 const RANKS: Text =
     Text::new(" Together the ranks generate about {rate} tokens/s.", "各 rank 合计约 {rate} tokens/s。");
 const QUEUE: Text = Text::new(" Up to {waiting} requests wait.", "最多 {waiting} 个请求在排队。");
+const QUEUE_OF_ONE: Text = Text::new(" Up to one request waits.", "最多 1 个请求在排队。");
 const NO_QUEUE: Text = Text::new(" No request waits.", "没有请求排队。");
 const CACHE: Text = Text::new(" The KV cache is filled to {cache} at most.", "KV cache 最高占用 {cache}。");
 const PREEMPTED: Text = Text::new(" Requests were preempted {n} times.", "请求被抢占 {n} 次。");
@@ -133,8 +142,19 @@ pub(super) fn headline(trace: &Trace) -> Message {
     rates(trace).unwrap_or_else(|| Message::plain(SET_UP))
 }
 
-/// The sentences on the samples of throughput; `None` where there are none in which the engine read or generated anything.
+/// What a log says of the run and of its rates; `None` where it says neither.
 pub(super) fn rates(trace: &Trace) -> Option<Message> {
+    const SPACED: Text = Text::new("{before} {next}", "{before}{next}");
+    let rates = sampled(trace);
+    let (first, start) = (run::first(trace), run::start(trace));
+    let told = first.is_some() || start.is_some();
+    let end = (told && rates.is_none()).then(|| Message::plain(NO_STEP));
+    let said = first.into_iter().chain(rates).chain(start).chain(end);
+    said.reduce(|before, next| Message::new(SPACED, [("before", before.within()), ("next", next.within())]))
+}
+
+/// The sentences on the samples of throughput; `None` where there are none in which the engine read or generated anything.
+fn sampled(trace: &Trace) -> Option<Message> {
     if let Some(requests) = requests::of(trace) {
         return Some(requests);
     }
@@ -166,7 +186,11 @@ pub(super) fn rates(trace: &Trace) -> Option<Message> {
     let cached = served.cached.filter(|share| *share > 0.0);
     let cached = cached.map(|share| Message::new(CACHED, [("share", Value::Share(share))]));
     let stalled = served.kind(|kind| kind == Kind::Stalled).len() as u64;
-    let stalled = (stalled > 0).then(|| Message::new(STALLED, [("n", Value::Count(stalled))]));
+    let stalled = match stalled {
+        0 => None,
+        1 => Some(Message::plain(STALLED_ONCE)),
+        n => Some(Message::new(STALLED, [("n", Value::Count(n))])),
+    };
     let together = lead.as_ref().and_then(|_| together(shown));
     let change = change(if served.fixed { &busy } else { &whole }, busy.first().map_or(0, |first| first.t))
         .filter(|_| served.timed);
@@ -286,6 +310,7 @@ fn largest(trace: &Trace, name: &str) -> Option<f64> {
 
 fn queue(trace: &Trace) -> Option<Message> {
     largest(trace, "num_requests_waiting").map(|waiting| match waiting > 0.0 {
+        true if waiting == 1.0 => Message::plain(QUEUE_OF_ONE),
         true => Message::new(QUEUE, [("waiting", Value::Number(waiting))]),
         false => Message::plain(NO_QUEUE),
     })

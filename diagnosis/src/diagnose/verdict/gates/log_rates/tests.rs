@@ -1,3 +1,5 @@
+use model::TraceSink;
+
 use super::headline;
 use crate::{
     analysis::script::Script,
@@ -67,7 +69,7 @@ fn an_engine_that_reads_prompts_prefills_and_has_no_time_per_step() {
         "{text}"
     );
     assert!(!text.contains("per token of") && !text.contains("a token every"), "{text}");
-    assert!(text.contains("In Count(1) further samples requests ran and got no token."), "{text}");
+    assert!(text.contains("In one further sample requests ran and got no token."), "{text}");
 }
 
 /// The median over all samples, those in which prompts are read among them, was the rate of decoding.
@@ -189,4 +191,30 @@ fn several_loads_are_told_one_by_one() {
 fn the_middle_of_an_even_number_of_samples_is_that_of_both() {
     assert_eq!(super::served::median(vec![4.2, 9.6, 7.0, 5.4]), Some(6.2));
     assert_eq!(super::served::median(vec![3.0, 1.0, 2.0]), Some(2.0));
+}
+
+/// A log of an engine that failed, or that took 11 minutes to start, said "how the engine was set up and started".
+#[test]
+fn how_the_engine_started_and_that_it_failed_come_first() {
+    let mut s = samples(&[]);
+    s.counter("startup_load", 0, 106.0);
+    s.counter("startup_init", 5, 682.0);
+    s.counter("startup_compile", 5, 447.0);
+    s.counter("startup_init", 6, 2.0);
+    let text = self::text(s);
+    let start = "Its start takes Ns(106000000000) for the weights, Ns(682000000000) until the engine is ready (of that Ns(447000000000)";
+    assert!(text.starts_with(start) && text.ends_with("to see where a step's time goes."), "{text}");
+    let mut s = samples(&[(0.0, 12.0, 1.0), (0.0, 12.0, 1.0), (0.0, 12.0, 1.0)]);
+    s.builder.manifest("log.failure", "EngineCore failed to start", model::Provenance::Observed);
+    s.builder.manifest(
+        "log.error",
+        "ValueError: No available memory for the cache blocks.",
+        model::Provenance::Observed,
+    );
+    let text = self::text(s);
+    let failed = "The engine failed: Raw(\"EngineCore failed to start\"); the first error is Raw(\"ValueError: No available memory for the cache blocks\"). While";
+    assert!(text.starts_with(failed), "{text}");
+    let mut s = samples(&[]);
+    s.builder.manifest("log.layers_on_device", "0/37", model::Provenance::Observed);
+    assert!(self::text(s).starts_with("Of the model's layers Raw(\"0/37\") are on the device"));
 }
