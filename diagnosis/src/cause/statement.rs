@@ -321,7 +321,11 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 "{count} collectives run with no overlap: nothing else runs beside them, most of it {kernel}",
                 "{count} 次集合通信没有重叠：期间没有其他工作，主要是 {kernel}",
             );
-            ("CO-12", Message::new(SAYS, [("kernel", kernel(name)), count]))
+            const ONE: Text = Text::new(
+                "one collective runs with nothing else beside it: {kernel}",
+                "一次集合通信没有重叠：期间没有其他工作（{kernel}）",
+            );
+            ("CO-12", Message::new(if cost.count == 1 { ONE } else { SAYS }, [("kernel", kernel(name)), count]))
         }
     }
 }

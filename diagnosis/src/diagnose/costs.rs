@@ -28,7 +28,7 @@ const PROMISES: f64 = 0.5;
 /// Part of a cost that a finding must remove at least to name it; heuristic.
 const PARTS: f64 = 0.25;
 /// The same of kernels of several classes: who speaks of one of them does not name the others.
-const CLASS: f64 = 0.6;
+const CLASS: f64 = 0.55;
 /// The same of a cost that does not come again: a rule speaks of what does.
 const ONCE: f64 = 0.5;
 /// Part of both times that a cost and a finding share from which they are the same time.

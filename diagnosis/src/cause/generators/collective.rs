@@ -195,15 +195,7 @@ fn waiting(population: &Population<'_>) -> Vec<Cost> {
         }
     }
     let [collectives, pairs] = late;
-    let for_captured = |at: usize| job.waits.iter().filter(move |wait| wait.rank == at && wait.late != at);
-    let own = |counted: &Counted<'_>| {
-        let known: Ns = for_captured(counted.at)
-            .filter(|wait| counted.work.binary_search_by_key(&wait.op, |work| work.at).is_ok())
-            .map(|wait| wait.exposed)
-            .sum();
-        (counted.at, (waits(counted) - known).max(0))
-    };
-    let own: BTreeMap<usize, Ns> = population.ranks.iter().map(own).collect();
+    let own: BTreeMap<usize, Ns> = population.ranks.iter().map(|counted| (counted.at, waits(counted))).collect();
     let culprit = of_one(population, collectives, &own, |part| Kind::Waiting { part });
     culprit.into_iter().chain(of_one(population, pairs, &own, |_| Kind::Bubble)).collect()
 }
@@ -214,7 +206,7 @@ fn waits(counted: &Counted<'_>) -> Ns {
     ops.filter_map(|work| counted.rank.exclusive.get(work.at as usize)).map(|own| own.waiting).sum()
 }
 
-/// The rank that most of the waiting is for, unless it waits as long for none that was captured: then all wait for an absent one.
+/// The rank that most of the waiting is for, unless it waits as long itself: then all of them wait for one that was not captured.
 fn of_one(
     population: &Population<'_>,
     late: BTreeMap<usize, BTreeMap<usize, Vec<Ns>>>,

@@ -58,7 +58,7 @@ fn of_rank(population: &Population<'_>, packs: &Packs, counted: &Counted<'_>) ->
     let mut owned = descend::descend(&idle, counted.total, &plumbing);
     merge::merge(&mut owned, &idle, counted.rank);
     let host = host_idle(&idle, counted);
-    let sites = Sites::of(&idle, &plumbing);
+    let sites = Sites::of(&idle, &plumbing, &marks);
     let mut out: Vec<Found> =
         owned.iter().filter_map(|owned| found(population, packs, counted, (&sites, owned), &host)).collect();
     out.extend(scattered(counted, &idle, &owned).map(|cost| ("scattered".to_owned(), cost)));

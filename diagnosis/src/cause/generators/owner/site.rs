@@ -35,6 +35,8 @@ pub(super) struct Sites<'a> {
     pub idle: &'a Idle<'a>,
     /// Whether a site, the innermost one or another, says where and not what.
     plumbing: &'a dyn Fn(Key, bool) -> bool,
+    /// Whether it is the mark of a step.
+    marks: &'a dyn Fn(Key) -> bool,
     /// Idle time that the host explains under each record, and in all, ns.
     under: FxHashMap<Key, Ns>,
     host: Ns,
@@ -44,7 +46,11 @@ pub(super) struct Sites<'a> {
 type Paths = FxHashMap<Path, Ns>;
 
 impl<'a> Sites<'a> {
-    pub(super) fn of(idle: &'a Idle<'a>, plumbing: &'a dyn Fn(Key, bool) -> bool) -> Self {
+    pub(super) fn of(
+        idle: &'a Idle<'a>,
+        plumbing: &'a dyn Fn(Key, bool) -> bool,
+        marks: &'a dyn Fn(Key) -> bool,
+    ) -> Self {
         let host = || idle.parts.iter().filter(|part| part.kind.is_host() && part.path.is_some());
         let mut paths = Paths::default();
         for part in host() {
@@ -52,7 +58,7 @@ impl<'a> Sites<'a> {
                 *paths.entry(path).or_default() += part.span.len();
             }
         }
-        Self { idle, plumbing, under: under(idle, &paths), host: host().map(|part| part.span.len()).sum() }
+        Self { idle, plumbing, marks, under: under(idle, &paths), host: host().map(|part| part.span.len()).sum() }
     }
 
     /// The site of an owner: where the heaviest part of its time lies.
@@ -124,6 +130,7 @@ impl<'a> Sites<'a> {
     fn among(&self, paths: &Paths, total: Ns, own: Option<Key>) -> Vec<(StringId, f64)> {
         let mut left: Vec<(Vec<Key>, Ns)> = paths.iter().map(|(path, ns)| (self.below(*path, own), *ns)).collect();
         let share = |ns: Ns| ns as f64 / total.max(1) as f64;
+        let around = own.and_then(|own| self.idle.names.record_of(own));
         // What is around nearly all of it is no part.
         while let Some((key, _)) = first(&left, |ns| share(ns) >= AROUND) {
             left = inside(&left, key);
@@ -136,7 +143,9 @@ impl<'a> Sites<'a> {
                 within = inside(&within, key);
             }
             left.retain(|(keys, _)| keys.first() != Some(&key));
-            let Some(name) = self.idle.names.record_of(deepest) else { continue };
+            // Its own time between two records inside it says no more than its name.
+            let name = self.idle.names.record_of(deepest).filter(|name| Some(*name) != around);
+            let Some(name) = name else { continue };
             if out.iter().all(|(known, _)| *known != name) {
                 out.push((name, share(held)));
             }
@@ -152,7 +161,11 @@ impl<'a> Sites<'a> {
     fn below(&self, path: Path, own: Option<Key>) -> Vec<Key> {
         let innermost = self.idle.names.along(path).next();
         let along = self.idle.names.along(path).take_while(|key| Some(*key) != own);
-        let says = |key: &Key| !(self.plumbing)(*key, Some(*key) == innermost);
+        // What only passes a call on still says what is done where nothing lies inside it.
+        let says = |key: &Key| match Some(*key) == innermost {
+            true => !(self.marks)(*key),
+            false => !(self.plumbing)(*key, false),
+        };
         let mut keys: Vec<Key> = along.filter(says).collect();
         keys.reverse();
         keys
