@@ -95,6 +95,11 @@ pub fn notes(tables: &Tables, row: &Row, lang: Lang) -> Vec<Inlines> {
 /// The sentence about a row that no finding names.
 pub fn unnamed(tables: &Tables, row: &Row, lang: Lang) -> Inlines {
     let text = match row.kind {
+        // A table of sums has no time of its own.
+        Kind::Kernel | Kind::Collective | Kind::Copy if tables.over == Over::Sums => Text::new(
+            "{name} takes {share} of the time that is summed here; nothing recorded says whether that is slow.",
+            "{name} 占此处合计时间的 {share}；没有记录能判断它是否偏慢。",
+        ),
         Kind::Kernel | Kind::Collective | Kind::Copy if tables.cost(row) > 1.0 => Text::new(
             "{name} takes {share} of all time, as several queues work at once; nothing recorded says whether that is slow.",
             "{name} 占全部时间的 {share}（多个队列同时工作）；没有记录能判断它是否偏慢。",

@@ -11,17 +11,32 @@ use crate::{
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "how much of the kernels' time is page faults: managed (unified) memory migrates {n} times, {bytes} in {time}{faults}, while kernels or the host wait for it; prefetch it with cudaMemPrefetchAsync, or use cudaMalloc with explicit copies",
-    "内核时间中有多少是缺页：托管（统一）内存迁移 {n} 次，共 {bytes}、{time}{faults}，其间内核或主机在等待；请用 cudaMemPrefetchAsync 预取，或改用 cudaMalloc 与显式拷贝",
+    "how much of the kernels' time is page faults: managed (unified) memory migrates {n} times, {bytes} in {time}{faults}{after}, while kernels or the host wait for it; {advice}",
+    "内核时间中有多少是缺页：托管（统一）内存迁移 {n} 次，共 {bytes}、{time}{faults}{after}，其间内核或主机在等待；{advice}",
 );
 /// Time of migrations over that of the step from which the layer to blame hangs on them: kernels are as long as their page faults
 /// make them; own value.
 const DECIDES: f64 = 0.10;
 /// The same where migrations run beside kernels.
 const BESIDE: Text = Text::new(
-    "how fast the kernels would be without page faults: for {beside} of their {kernels} managed (unified) memory migrates beside them ({n} times, {bytes} in {time}{faults}); prefetch it with cudaMemPrefetchAsync, or use cudaMalloc with explicit copies",
-    "没有缺页时内核有多快：其 {kernels} 中有 {beside} 伴随托管（统一）内存迁移（{n} 次，共 {bytes}、{time}{faults}）；请用 cudaMemPrefetchAsync 预取，或改用 cudaMalloc 与显式拷贝",
+    "how fast the kernels would be without page faults: for {beside} of their {kernels} managed (unified) memory migrates beside them ({n} times, {bytes} in {time}{faults}{after}); {advice}",
+    "没有缺页时内核有多快：其 {kernels} 中有 {beside} 伴随托管（统一）内存迁移（{n} 次，共 {bytes}、{time}{faults}{after}）；{advice}",
 );
+const PREFETCH: Text = Text::new(
+    "prefetch it with cudaMemPrefetchAsync, or use cudaMalloc with explicit copies",
+    "请用 cudaMemPrefetchAsync 预取，或改用 cudaMalloc 与显式拷贝",
+);
+/// The same of a run that prefetches.
+const PREFETCHED: Text = Text::new(
+    "the run prefetches some of it already: prefetch all that is touched, or use cudaMalloc with explicit copies",
+    "该运行已预取其中一部分：请预取全部会访问的内存，或改用 cudaMalloc 与显式拷贝",
+);
+const AFTER: Text = Text::new(
+    ", {time} of that before the first kernel or after the last",
+    "，其中 {time} 在首个内核之前或最后一个之后",
+);
+/// What the call that moves managed memory ahead is called.
+const CALL: &str = "MemPrefetchAsync";
 const FAULTS: Text = Text::new(" ({n} page faults)", "（缺页 {n} 次）");
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
@@ -53,6 +68,14 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let ops = case.longest.map_or(&[][..], |(rank, _)| rank.timeline.ops.as_slice());
     let kernels = ops.iter().filter(|op| op.kind == OpKind::Compute).map(|op| Span::new(op.start, op.end));
     let kernels = merged(kernels.collect());
+    let around = kernels.first().zip(kernels.last()).map(|(first, last)| (first.start, last.end));
+    let is_outside = |span: &&Span| around.is_some_and(|(first, last)| span.end <= first || span.start >= last);
+    let outside: Ns = moves.iter().filter(is_outside).map(|span| span.len()).sum();
+    let after = match outside {
+        0 => Value::Text(Text::new("", "")),
+        time => Message::new(AFTER, [("time", Value::Ns(time))]).within(),
+    };
+    let prefetched = trace.strings.iter().any(|(_, name)| name.contains(CALL));
     let beside = overlap(&kernels, &merged(moves));
     let kernels: Ns = kernels.iter().map(|span| span.len()).sum();
     let args = [
@@ -60,6 +83,8 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         ("bytes", Value::Bytes(bytes)),
         ("time", Value::Ns(time)),
         ("faults", faults),
+        ("after", after),
+        ("advice", Value::Text(if prefetched { PREFETCHED } else { PREFETCH })),
         ("beside", Value::Ns(beside)),
         ("kernels", Value::Ns(kernels)),
     ];

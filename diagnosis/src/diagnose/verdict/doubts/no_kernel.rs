@@ -12,11 +12,20 @@ const SENTENCE: Text = Text::new(
     "程序计算了什么：没有记录到 kernel，只有 {n} 次拷贝与填充；请采集有 kernel 运行的部分",
 );
 
+/// The same where other devices of the capture ran kernels.
+const ELSEWHERE: Text = Text::new(
+    "what the program computes on this device: only {n} copies and fills were recorded there; kernels ran on {others} further devices or ranks",
+    "程序在该设备上计算了什么：其上只记录到 {n} 次拷贝与填充；kernel 运行在另外 {others} 个设备或 rank 上",
+);
+
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let (rank, _) = case.longest?;
     let ops = &rank.timeline.ops;
     let copies = ops.iter().filter(|op| matches!(op.kind, OpKind::Copy(_))).count();
-    let sentence = Message::new(SENTENCE, [("n", Value::Count(copies as u64))]);
+    let computes = |rank: &&crate::analysis::Rank| rank.timeline.ops.iter().any(|op| op.kind == OpKind::Compute);
+    let others = case.cx.analysis.ranks.iter().filter(computes).count() as u64;
+    let says = if others > 0 { ELSEWHERE } else { SENTENCE };
+    let sentence = Message::new(says, [("n", Value::Count(copies as u64)), ("others", Value::Count(others))]);
     (copies > 0 && copies == ops.len()).then(|| Unjudged { share: 1.0, sentence, because: Vec::new(), decides: false })
 }
 

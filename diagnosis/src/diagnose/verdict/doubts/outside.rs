@@ -1,6 +1,7 @@
 //! Much of the recording lies outside of every step: no share and no gain counts it.
 
-use model::{Ns, Span, Trace};
+use model::{Ns, Span, StringId, Trace};
+use rustc_hash::FxHashMap;
 
 use super::{super::headline::begins_late, Case, Unjudged};
 use crate::{
@@ -23,6 +24,13 @@ const LOADED: Text = Text::new(
     "what rank {rank} does in the first {outside} of {span} of the device's work, where it loads the model or warms up: the shares and gains leave them out; the longest pause of the device there lasts {longest}{owner}",
     "rank {rank} 在设备工作最初的 {outside}（共 {span}）里做了什么（其间加载模型或预热）：占比与收益均未计入；设备在其中最长的停顿为 {longest}{owner}",
 );
+/// The same where the device works for most of it: a prefill, or a warm-up.
+const WORKS: Text = Text::new(
+    "what rank {rank} does outside of the steps that count: {outside} of {span} lie there, and the shares and gains leave them out; the device works for {busy} of that, most of it {kernel}",
+    "rank {rank} 在计入的步之外做了什么：{span} 中有 {outside} 在其外，占比与收益均未计入；设备在其中工作 {busy}，主要是 {kernel}",
+);
+/// Part of the time outside from which the device works rather than waits; heuristic.
+const BUSY: f64 = 0.5;
 /// What the host does in that pause.
 const OWNER: Text = Text::new(", most of it in `{owner}`", "，其中大部分在 `{owner}`");
 /// Part of the recording from which that needs a word; own value: it is work that a user may look for.
@@ -35,7 +43,7 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     if rank.anchor.kind == AnchorKind::Log || (window && !begins_late(rank)) {
         return None;
     }
-    let (text, least) = if window { (LOADED, LEAST_LOADED) } else { (SENTENCE, LEAST) };
+    let (loaded, least) = if window { (LOADED, LEAST_LOADED) } else { (SENTENCE, LEAST) };
     let ops = &rank.timeline.ops;
     let (first, last) = (ops.iter().map(|op| op.start).min()?, ops.iter().map(|op| op.end).max()?);
     // Steps that do not count, at the start of a run, are outside as well; what the user did not ask for is no question.
@@ -50,7 +58,14 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
         None => Value::Text(Text::new("", "")),
     };
     let share = outside as f64 / span.max(1) as f64;
+    let (busy, kernel) = work(ops, &steps, outside);
+    let works = !window && busy as f64 >= BUSY * outside as f64;
+    let text = if works { WORKS } else { loaded };
+    let kernel =
+        kernel.map_or(Value::Text(Text::new("", "")), |name| Value::Kernel(case.cx.trace.strings.get(name).to_owned()));
     let args = [
+        ("busy", Value::Ns(busy)),
+        ("kernel", kernel),
         ("outside", Value::Ns(outside)),
         ("span", Value::Ns(span)),
         ("rank", Value::Count(rank.rank.into())),
@@ -59,6 +74,24 @@ pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     ];
     let sentence = Message::new(text, args);
     (share >= least).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+}
+
+/// How long the device works outside of the steps, `outside` at most, and the name that has the most of it.
+fn work(ops: &[DeviceOp], steps: &[Span], outside: Ns) -> (Ns, Option<StringId>) {
+    let mut names: FxHashMap<StringId, Ns> = FxHashMap::default();
+    let mut done = Ns::MIN;
+    let mut busy: Ns = 0;
+    for op in ops {
+        let next = steps.partition_point(|step| step.end <= op.start);
+        if steps.get(next).is_some_and(|step| step.start < op.end) {
+            continue;
+        }
+        *names.entry(op.name).or_default() += op.dur();
+        busy += (op.end - op.start.max(done)).max(0);
+        done = done.max(op.end);
+    }
+    let most = names.into_iter().max_by_key(|(name, ns)| (*ns, std::cmp::Reverse(*name)));
+    (busy.min(outside), most.map(|(name, _)| name))
 }
 
 /// The longest time in which the device does nothing and no step is, with the operation before which it lies; operations lie in order
