@@ -21,6 +21,8 @@ pub(super) struct Host<'a> {
     pub idle: &'a Cover,
     /// The part of that which a finding is about.
     pub stated: &'a Cover,
+    /// Whether calls are no part of the records around them: without a device both stand in one list.
+    pub apart: bool,
 }
 
 impl<'a> Host<'a> {

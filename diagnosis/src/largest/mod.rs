@@ -183,8 +183,14 @@ fn of_rank(trace: &Trace, analysis: &Analysis, rank: &Rank, spread: &collectives
     out.rows.extend(collectives::of(trace, rank, &work, spread));
     let threads = launching(rank);
     let waited = work.idle.and(&work.stated);
-    let host =
-        calls::Host { process: rank.process, threads: &threads, windows: &windows, idle: &work.idle, stated: &waited };
+    let host = calls::Host {
+        process: rank.process,
+        threads: &threads,
+        windows: &windows,
+        idle: &work.idle,
+        stated: &waited,
+        apart: false,
+    };
     // Between collectives of which only these were kept the device may have worked.
     let told = !(alone || rank.timeline.collectives_only);
     let asked: Vec<&Step> = asked().collect();
@@ -237,8 +243,14 @@ pub(crate) fn of_host(trace: &Trace) -> Option<Tables> {
     let end = (0..lane.len()).filter(told).map(|i| lane.end(i)).max()?;
     let process: ProcessId = track.key.process;
     let windows = Cover::of(vec![Span::new(start, end)]);
-    let host =
-        calls::Host { process, threads: &[TrackId(at)], windows: &windows, idle: &windows, stated: &Cover::default() };
+    let host = calls::Host {
+        process,
+        threads: &[TrackId(at)],
+        windows: &windows,
+        idle: &windows,
+        stated: &Cover::default(),
+        apart: true,
+    };
     let rank = trace.processes.get(process.0 as usize).and_then(|p| p.rank);
     let mut out = Tables::empty(rank, Over::Host, 0, windows.len());
     out.rows = calls::of(trace, &host);

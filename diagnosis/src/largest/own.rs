@@ -1,5 +1,5 @@
 //! Own time of what the launching threads did: ranges, framework operators, frames. A record's own time is its time without the
-//! records inside it that stand in this table too; the calls that it makes belong to it.
+//! records inside it that stand in this table too; the calls that it makes belong to it, unless they stand beside it.
 
 use model::{Category, Columns, Ns, ProcessId, Span, StringId, Trace};
 use rustc_hash::FxHashMap;
@@ -48,7 +48,14 @@ pub(super) fn of(trace: &Trace, host: &Host<'_>) -> Vec<Row> {
 pub(super) fn worked(lane: &Columns, waits: impl Fn(StringId) -> bool) -> Ns {
     let everything = Cover::of(vec![Span::new(Ns::MIN / 2, Ns::MAX / 2)]);
     let nothing = Cover::default();
-    let host = Host { process: ProcessId(0), threads: &[], windows: &everything, idle: &nothing, stated: &nothing };
+    let host = Host {
+        process: ProcessId(0),
+        threads: &[],
+        windows: &everything,
+        idle: &nothing,
+        stated: &nothing,
+        apart: false,
+    };
     let mut known: FxHashMap<StringId, bool> = FxHashMap::default();
     let mut sum: Ns = 0;
     each(lane, &host, |row, own, _| {
@@ -82,14 +89,15 @@ fn each(lane: &Columns, host: &Host<'_>, mut take: impl FnMut(usize, Ns, (Ns, Ns
             top.stated = top.stated.saturating_add(stated.within(span));
         }
     };
-    let rows = (0..lane.len()).filter(|i| tells(lane.category[*i])).map(Some).chain([None]);
+    let stands = |i: &usize| tells(lane.category[*i]) || host.apart && lane.category[*i] == Category::HostApi;
+    let rows = (0..lane.len()).filter(stands).map(Some).chain([None]);
     for row in rows {
         let start = row.and_then(|row| lane.start.get(row).copied()).unwrap_or(Ns::MAX);
         while let Some(mut top) = open.pop_if(|top| top.end <= start) {
             let end = top.end;
             spend(&mut top, Span::new(at, end));
             at = at.max(end);
-            if top.own > 0 {
+            if top.own > 0 && tells(lane.category[top.row]) {
                 take(top.row, top.own, (top.idle, top.stated));
             }
         }

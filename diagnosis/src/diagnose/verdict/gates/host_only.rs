@@ -20,6 +20,11 @@ const LARGEST: Text = Text::new(
     " Of the {all} of its busiest host thread, {name} itself takes the most: {own} ({share}){next}.",
     "其最忙的主机线程共 {all}，其中耗时最多的是 {name} 自身：{own}（{share}）{next}。",
 );
+/// The same of a thread that does not run for longer than that.
+const SLEEPS: Text = Text::new(
+    " Its busiest host thread does not run for {asleep} of {all} (off-cpu); while it runs, {name} itself takes the most: {own} ({share}){next}.",
+    "其最忙的主机线程在 {all} 中有 {asleep} 没有运行（off-cpu）；运行期间耗时最多的是 {name} 自身：{own}（{share}）{next}。",
+);
 /// What comes after the first.
 const NEXT: Text = Text::new("{before}, then {name} {own} ({share})", "{before}，其次 {name} {own}（{share}）");
 /// Names beside the first.
@@ -56,8 +61,10 @@ pub(super) fn largest(trace: &Trace) -> Option<Message> {
     let next = next.fold(Value::Text(Text::new("", "")), |before, row| {
         Message::new(NEXT, [("before", before)].into_iter().chain(of(row))).within()
     });
-    let args = [("next", next), ("all", Value::Ns(tables.time))];
-    Some(Message::new(LARGEST, args.into_iter().chain(of(first))))
+    let asleep = tables.rows.iter().filter(|row| sleeps(row)).map(|row| row.total).max().unwrap_or(0);
+    let says = if asleep > first.total { SLEEPS } else { LARGEST };
+    let args = [("next", next), ("all", Value::Ns(tables.time)), ("asleep", Value::Ns(asleep))];
+    Some(Message::new(says, args.into_iter().chain(of(first))))
 }
 
 #[cfg(test)]
@@ -76,7 +83,7 @@ mod tests {
         s.host(Category::FrameworkOp, "aten::relu", (100, 130));
         let said = headline(&s.trace()).map(|said| said.render(Lang::En, |value| format!("{value:?}")));
         let said = said.unwrap_or_default();
-        let first = r#"("all", Ns(130)), ("name", Raw("aten::addmm")), ("own", Ns(80))"#;
+        let first = r#"("all", Ns(130)), ("asleep", Ns(0)), ("name", Raw("aten::addmm")), ("own", Ns(80))"#;
         assert!(said.contains(first) && said.contains(r#"Raw("aten::relu")), ("own", Ns(30))"#), "{said}");
         assert!(headline(&Script::default().trace()).is_none());
     }
