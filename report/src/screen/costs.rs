@@ -149,8 +149,8 @@ const BEYOND: f64 = 0.10;
 
 /// What else the fix saves, where that is more than the cost; or the finding that is about the same time.
 fn beside(screen: &Screen<'_>, finding: &Finding) -> String {
-    const LAUNCHES: Text = Text::new(" The fix saves their launches, too.", "修复后其下发也随之省去。");
-    const AROUND: Text = Text::new(" The fix saves idle time around it, too.", "修复后其前后的空闲也随之减少。");
+    const LAUNCHES: Text = Text::new(" The gain includes their launches.", "收益含其下发。");
+    const AROUND: Text = Text::new(" The gain includes idle time around it.", "收益含其前后的空闲。");
     const SAME: Text = Text::new(" It is the same time as that of {rule}.", "与 {rule} 为同一段时间。");
     let most = finding.estimate.from - finding.estimate.to_low;
     let beyond = finding.estimate.method != Method::None && most as f64 > (1.0 + BEYOND) * amount(finding) as f64;

@@ -47,7 +47,7 @@ pub fn meaning(name: &str) -> Text {
             Text::new("idle; no host calls recorded that could say why", "空闲；没有主机调用可说明原因")
         }
         "unattributed" => {
-            Text::new("idle; what ended it has no usable launch call", "空闲；结束它的操作没有可用的下发调用")
+            Text::new("idle; no launch is recorded of what runs next", "空闲；没有记录到其后操作的下发调用")
         }
         "unseen" => {
             Text::new("what the log does not show: it times the whole step", "日志未显示的部分：只给出整步时间")

@@ -74,7 +74,7 @@ static OWNER: Doc = doc(
 static TURNAROUND: Doc = doc(
     "CO-02",
     Layer::Runtime,
-    Text::new("Turnaround after a synchronization", "同步返回后到再次下发"),
+    Text::new("Late launch after a synchronization", "同步返回后下发偏晚"),
     Text::new(
         "Idle time between the return of a synchronization and the next launch of the same thread.",
         "同一线程从同步返回到下一次下发之间的设备空闲。",
@@ -108,7 +108,7 @@ static COPIES: Doc = doc(
 static CLASS: Doc = doc(
     "CO-06",
     Layer::Operator,
-    Text::new("Kernels that a fused run does not have", "融合后不再需要的 kernel"),
+    Text::new("Unfused kernels", "未融合的 kernel"),
     Text::new(
         "Total time of separate casts, copies, gathers, elementwise, reduction and sampling kernels, of kernels that unpack weights, and of operators on the AI CPU.",
         "单独的类型转换、拷贝、收集、逐元素、归约与采样 kernel，解包权重的 kernel，以及 AI CPU 算子的总时间。",
@@ -118,7 +118,7 @@ static CLASS: Doc = doc(
 static FLOOR: Doc = doc(
     "CO-07",
     Layer::Operator,
-    Text::new("Kernel below what its launch allows", "kernel 低于其启动规模应有的速度"),
+    Text::new("Slow or underfilled kernel", "偏慢或未占满设备的 kernel"),
     Text::new(
         "Grids that fill a fraction of the cores, and kernels that take many times as long per thread as the capture's others.",
         "只占用少量核的 grid，以及每线程耗时为采集中其他 kernel 数倍的 kernel。",

@@ -59,7 +59,10 @@ const ENGINE: Text = Text::new("the engine", "引擎");
 const RANK: Text = Text::new("each of {n} ranks", "{n} 个 rank 各自");
 const SPREAD: Text = Text::new("median of {n} samples; {low} to {high}", "{n} 个采样的中位数；{low} 至 {high}");
 const SAMPLE: Text = Text::new("one sample", "1 个采样");
-const SPEED: Text = Text::new(", at {speed} prompt tokens/s (median)", "，速度 {speed} prompt tokens/s（中位数）");
+const SPEED: Text = Text::new(
+    ", at {speed} prompt tokens/s (median by token)",
+    "，速度 {speed} prompt tokens/s（按 token 计的中位数）",
+);
 const ONE: Text = Text::new("one request running", "1 个请求在运行");
 const MANY: Text = Text::new("{running} requests running", "{running} 个请求在运行");
 const ACCEPTED: Text = Text::new(
@@ -279,7 +282,8 @@ fn spoken(text: Text, samples: &[Sample], busy: &[Sample]) -> Option<Message> {
 
 /// The sentence on an engine that reads prompts; `only` where nothing is said of decoding.
 fn prefills(served: &Served, only: bool) -> Message {
-    let speed = median(served.prefill.clone()).map(|speed| Message::new(SPEED, [("speed", number(speed))]).within());
+    let speed =
+        served::by_token(served.prefill.clone()).map(|speed| Message::new(SPEED, [("speed", number(speed))]).within());
     let args = [
         ("prompt", about(served.prompt)),
         ("generated", about(served.generated)),

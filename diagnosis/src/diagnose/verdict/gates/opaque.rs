@@ -8,8 +8,8 @@ use crate::{
 
 /// What it says.
 const SENTENCE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, and {share} of it is opaque to this capture, so it allows no verdict.",
-    "{subject}（{class}）：{lasts} {step}，其中 {share} 对该采集不透明，不足以下结论。",
+    "{subject} ({class}): {lasts} {step}, and for {share} of it the capture does not show why the device waits or what it runs, so it allows no verdict.",
+    "{subject}（{class}）：{lasts} {step}，其中 {share} 采集未显示设备为何等待或在运行什么，不足以下结论。",
 );
 
 pub(super) fn decide(case: &Case<'_>) -> Option<Ruling> {

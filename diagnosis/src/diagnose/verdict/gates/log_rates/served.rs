@@ -57,8 +57,8 @@ pub(super) struct Served {
     pub generated: f64,
     /// Share of the prompt tokens that stood in the prefix cache.
     pub cached: Option<f64>,
-    /// Prompt tokens per second while prompts were read, one value per batch, where the log says that.
-    pub prefill: Vec<f64>,
+    /// Prompt tokens per second while prompts were read, and how many, by batch, where the log says that.
+    pub prefill: Vec<(f64, f64)>,
     /// Whether the samples have times.
     pub timed: bool,
     /// Whether a sample is of a fixed interval, and not of the time since the one before it, which may have been idle.
@@ -85,6 +85,18 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     let upper = *values.get(values.len() / 2)?;
     let lower = *values.get(values.len().saturating_sub(1) / 2)?;
     Some(f64::midpoint(lower, upper))
+}
+
+/// The rate at which half of the tokens were read, of batches with their tokens: a health check of one token says nothing.
+pub(super) fn by_token(mut batches: Vec<(f64, f64)>) -> Option<f64> {
+    batches.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: f64 = batches.iter().map(|(_, tokens)| tokens).sum();
+    let mut sum = 0.0;
+    let half = batches.iter().find(|(_, tokens)| {
+        sum += tokens;
+        2.0 * sum >= all
+    });
+    half.map(|(rate, _)| *rate)
 }
 
 /// Part of the samples that a number of requests holds at least to be told by itself, and in how many samples; heuristic.
@@ -145,11 +157,17 @@ impl Served {
             served.prompt = all(&prompts);
             let cached = all(&of("cached_prompt_tokens"));
             served.cached = (served.prompt > 0.0).then(|| cached / (cached + served.prompt));
-            served.prefill = throughput.values().flatten().map(|(_, rate)| *rate).collect();
+            let batches = throughput.iter().flat_map(|(rank, rates)| rates.iter().map(move |rate| (rank, rate)));
+            let tokens = |rank: &ProcessId, t: Ns| {
+                let own = prompts.get(rank).into_iter().flatten().filter(|(at, _)| *at == t);
+                own.map(|(_, tokens)| *tokens).sum::<f64>()
+            };
+            served.prefill = batches.map(|(rank, (t, rate))| (*rate, tokens(rank, *t))).collect();
         } else {
             let hits = of("prefix_cache_hit_rate");
             served.cached = hits.values().filter_map(|points| points.last()).map(|(_, share)| *share).reduce(f64::max);
-            served.prefill = throughput.values().flatten().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0).collect();
+            let rates = throughput.values().flatten().map(|(_, rate)| *rate).filter(|rate| *rate > 0.0);
+            served.prefill = rates.map(|rate| (rate, 1.0)).collect();
         }
         served
     }

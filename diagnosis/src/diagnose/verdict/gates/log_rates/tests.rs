@@ -218,3 +218,11 @@ fn how_the_engine_started_and_that_it_failed_come_first() {
     s.builder.manifest("log.layers_on_device", "0/37", model::Provenance::Observed);
     assert!(self::text(s).starts_with("Of the model's layers Raw(\"0/37\") are on the device"));
 }
+
+/// Two health checks of 6 and 1 token outvoted a prompt of 2 369 tokens.
+#[test]
+fn the_speed_of_reading_prompts_is_that_of_their_tokens() {
+    let batches = vec![(0.1, 6.0), (0.31, 1.0), (1_367.66, 2_369.0)];
+    assert_eq!(super::served::by_token(batches), Some(1_367.66));
+    assert_eq!(super::served::by_token(Vec::new()), None);
+}
