@@ -361,6 +361,7 @@ fn finding() -> Finding {
         beyond: false,
         cost: 0,
         selection: Vec::new(),
+        stretches: Vec::new(),
         selected_on: 0,
         weight: 1.0,
     }

@@ -153,6 +153,7 @@ fn drafted(cx: &Context<'_>, rules: Catalogue, cost: &Gated) -> Option<Finding> 
         weight: cost.weight(),
         selection: selection(rank, cost),
         selected_on: rank.rank,
+        stretches: Vec::new(),
     })
 }
 

@@ -4,7 +4,10 @@ use model::{EvidenceClass, Ns, SliceId, Span};
 
 pub use crate::platform::Remedy;
 
-use super::estimate::{Estimate, Intervention};
+use super::{
+    estimate::{Estimate, Intervention},
+    stretch::Stretch,
+};
 use crate::{
     analysis::{Class, Confidence, Layer, Rank, Step, Workload},
     i18n::{Message, Text, Value},
@@ -220,6 +223,9 @@ pub struct Finding {
     /// The rank whose time that is.
     #[serde(skip)]
     pub selected_on: u32,
+    /// Where to look at it: stretches of that time, the costliest first.
+    #[serde(skip)]
+    pub stretches: Vec<Stretch>,
     /// Weight of that size among others: less than 1 where no change is known that would remove it.
     pub weight: f64,
 }

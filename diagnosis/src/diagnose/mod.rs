@@ -24,6 +24,7 @@ pub mod rule;
 pub mod rules;
 mod signals;
 pub mod state;
+mod stretch;
 mod sums;
 mod twins;
 pub mod verdict;
@@ -39,6 +40,7 @@ pub use invariants::{Breach, Law};
 pub use level::{Assessment, Condition, Level};
 pub use readiness::Readiness;
 pub use rule::{Context, Doc, Outcome, Rule};
+pub use stretch::Stretch;
 pub use verdict::{Explained, First, Place, Unjudged, Verdict, VerdictLayer};
 
 use crate::{
@@ -157,6 +159,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     findings.extend(rest);
     abstained.extend(lost::withhold(&mut findings, analysis));
     let explained = claims::settle(&mut findings, analysis);
+    stretch::give(&mut findings, analysis);
     let marked = |finding: &Finding| {
         let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()

@@ -204,6 +204,7 @@ impl Context<'_> {
             cost: 0,
             weight: 1.0,
             selection: Vec::new(),
+            stretches: Vec::new(),
             selected_on: rank.rank,
         }
     }

@@ -7,7 +7,7 @@ use super::{plain, words};
 use crate::{model::Capture, phrase, units};
 use diagnosis::{
     analysis::Layer,
-    diagnose::{Evidence, Finding, Method},
+    diagnose::{Evidence, Finding, Method, Stretch},
     i18n::{Lang, Value},
 };
 
@@ -47,7 +47,7 @@ pub(super) struct Found {
     explains_ns: i64,
     /// Size of the cost that it names, ns per step; 0 where it names none.
     cost_ns: i64,
-    /// Where to look: the longest stretches of the device's time that it is about, on one rank, the longest first.
+    /// Where to look: the costliest stretches of the device's time that it is about, on one rank, the costliest first.
     intervals: Vec<Interval>,
     /// A finding before it that speaks of most of the same time.
     same_time_as: Option<&'static str>,
@@ -147,17 +147,22 @@ pub(super) struct Interval {
     start_ns: i64,
     /// End, ns.
     end_ns: i64,
+    /// Time of it that the finding is about, ns: pieces of one pause are one stretch.
+    cost_ns: i64,
 }
 
 /// Intervals that are told of a finding, at most.
 const INTERVALS: usize = 16;
 
-/// The longest stretches of what a finding is about.
+/// The costliest stretches of what a finding is about.
 fn intervals(finding: &Finding) -> Vec<Interval> {
-    let mut spans = finding.selection.clone();
-    spans.sort_by_key(|span| (std::cmp::Reverse(span.len()), span.start));
-    let rank = finding.selected_on;
-    spans.into_iter().take(INTERVALS).map(|span| Interval { rank, start_ns: span.start, end_ns: span.end }).collect()
+    let interval = |stretch: &Stretch| Interval {
+        rank: finding.selected_on,
+        start_ns: stretch.span.start,
+        end_ns: stretch.span.end,
+        cost_ns: stretch.cost,
+    };
+    finding.stretches.iter().take(INTERVALS).map(interval).collect()
 }
 
 /// A finding of a capture.

@@ -47,7 +47,7 @@ fn slices(finding: &Finding) -> Vec<(SliceId, usize)> {
 
 /// Pieces of evidence that the timeline can show: stretches of time, or slices where no stretch is named.
 fn pieces(finding: &Finding) -> usize {
-    if finding.selection.is_empty() { slices(finding).len() } else { finding.selection.len() }
+    if finding.stretches.is_empty() { slices(finding).len() } else { finding.stretches.len() }
 }
 
 /// All findings of the capture.
@@ -80,7 +80,7 @@ impl Findings {
         let selected = self.selected(scene).map(|finding| (finding, pieces(finding)));
         if let Some((finding, count)) = selected.filter(|(_, count)| *count > 0) {
             let at = self.evidence.min(count - 1);
-            let (title, fact) = match finding.selection.is_empty() {
+            let (title, fact) = match finding.stretches.is_empty() {
                 true => {
                     let fact = slices(finding).get(at).and_then(|(_, fact)| finding.evidence.get(*fact));
                     (
@@ -89,9 +89,8 @@ impl Findings {
                     )
                 }
                 false => {
-                    let mut lengths: Vec<_> = finding.selection.iter().map(|span| span.len()).collect();
-                    lengths.sort_unstable_by(|a, b| b.cmp(a));
-                    (Text::new("stretch", "区间"), lengths.get(at).map_or(String::new(), |ns| units::brief(*ns)))
+                    let span = finding.stretches.get(at).map(|stretch| stretch.span);
+                    (Text::new("stretch", "区间"), span.map_or(String::new(), |span| units::brief(span.len())))
                 }
             };
             let place = scene.get(Text::new("in the timeline:", "时间线中："));
@@ -118,7 +117,7 @@ impl Findings {
 /// Shows a piece of the evidence of a finding, or a step that it speaks of.
 pub(super) fn show(scene: &Scene<'_>, at: usize, piece: usize) -> Effect {
     let Some(finding) = all(scene).get(at) else { return Effect::None };
-    if !finding.selection.is_empty() {
+    if !finding.stretches.is_empty() {
         return Effect::Show(Place::Evidence(at, piece));
     }
     let slices = slices(finding);

@@ -76,7 +76,7 @@ fn look(opened: Opened, of: &str, wrong: &mut Vec<String>) -> usize {
     let mut looked = 0;
     for (at, findings) in captures.iter().enumerate() {
         for (i, finding) in findings.iter().enumerate() {
-            let Some(longest) = finding.selection.iter().map(|span| span.len()).max().filter(|ns| *ns > 0) else {
+            let Some(longest) = finding.stretches.first().map(|stretch| stretch.span.len()).filter(|ns| *ns > 0) else {
                 continue;
             };
             let mut app = App::new(std::sync::Arc::clone(&opened), settings());
@@ -108,7 +108,7 @@ fn complain(
     let screen = shown.rows.join("\n");
     let mut complain = |what: String| wrong.push(format!("{about}: {what}\n{screen}\n"));
     if (shown.stretch / longest as f64 - 1.0).abs() > 0.02 {
-        complain(format!("the title says {} ns where the longest stretch takes {longest} ns", shown.stretch));
+        complain(format!("the title says {} ns where the costliest stretch takes {longest} ns", shown.stretch));
     }
     if shown.seen < SEEN {
         complain(format!("{:.0} % of the evidence is seen", shown.seen * 100.0));
@@ -124,7 +124,7 @@ fn complain(
         complain("no queue is seen".to_owned());
     }
     // What the claim names is seen where it happens at that time: as a lane, in the line of frames, or below the lanes.
-    let span = finding.selection.iter().max_by_key(|span| (span.len(), std::cmp::Reverse(span.start))).unwrap();
+    let span = finding.stretches.first().unwrap().span;
     let mut claimed = Vec::new();
     names(&finding.claim, &mut claimed);
     let there = |name: &String| {
@@ -216,7 +216,10 @@ fn the_pause_before_the_forward_pass_stands_with_its_frame() {
     let shown = shown(&mut app).unwrap();
     let screen = shown.rows.join("\n");
     assert!(
-        shown.seen > 0.99 && screen.contains("llama.py(374): forward") && screen.contains("rt.host.forward"),
+        shown.seen > 0.99
+            && shown.stretch > 20e6
+            && screen.contains("llama.py(374): forward")
+            && screen.contains("rt.host.forward"),
         "{screen}"
     );
 }
@@ -225,14 +228,14 @@ fn the_pause_before_the_forward_pass_stands_with_its_frame() {
 fn the_stretches_of_a_finding_are_walked_through_and_round() {
     let opened = opened(&[LAUNCH_BOUND]);
     let finding = &opened.look(0).unwrap().capture().unwrap().findings[0];
-    let count = finding.selection.len();
+    let count = finding.stretches.len();
     assert!(count > 2, "{count}");
     let mut app = app(LAUNCH_BOUND);
     press(&mut app, "3 enter");
     let first = shown(&mut app).unwrap();
     press(&mut app, "n");
     let second = shown(&mut app).unwrap();
-    assert!(second.stretch <= first.stretch && second.seen >= SEEN);
+    assert!(second.seen >= SEEN);
     assert!(first.rows[1].contains("1 of ") && second.rows[1].contains("2 of "), "{}", second.rows[1]);
     press(&mut app, "N N");
     let last = shown(&mut app).unwrap();

@@ -168,6 +168,7 @@ impl Rule for TraceIntegrity {
             cost: 0,
             weight: 1.0,
             selection: Vec::new(),
+            stretches: Vec::new(),
             selected_on: 0,
         };
         if folds {

@@ -1,4 +1,4 @@
-//! Evidence: the stretches of time that a finding is about, or idle time with one owner, the longest first. One stretch fills most of
+//! Evidence: the stretches of time that a finding is about, or idle time with one owner, the costliest first. One stretch fills most of
 //! the window; around it stand the lanes that have something to say there, chosen by [`focus`](super::focus).
 
 use std::cmp::Reverse;
@@ -6,7 +6,10 @@ use std::cmp::Reverse;
 use model::{Ns, Span, StringId};
 use rustc_hash::FxHashMap;
 
-use super::{NOT_FOUND, Timeline, focus::Focus};
+use super::{
+    NOT_FOUND, Timeline,
+    focus::{self, Focus},
+};
 use crate::tui::{
     text,
     theme::Role,
@@ -15,8 +18,8 @@ use crate::tui::{
 };
 use diagnosis::{
     analysis::{Bucket, Layer, Rank},
-    diagnose::rules,
-    i18n::{Message, Text, Value},
+    diagnose::{Stretch, rules},
+    i18n::Text,
 };
 use report::units;
 
@@ -26,8 +29,8 @@ pub struct Evidence {
     head: Line,
     /// The rank whose device they are on, as an index.
     rank: usize,
-    /// The stretches by the rank's own clock, longest first.
-    spans: Vec<Span>,
+    /// The stretches by the rank's own clock, the costliest first.
+    spans: Vec<Stretch>,
     /// The one that is seen.
     at: usize,
     /// Names that the claim says.
@@ -44,19 +47,12 @@ impl Evidence {
     /// That of a finding, by its position; `None` where it names no stretch.
     fn of_finding(scene: &Scene<'_>, at: usize, stretch: usize) -> Option<Self> {
         let finding = scene.look.capture()?.findings.get(at)?;
-        let spans = longest_first(finding.selection.clone());
+        let spans = finding.stretches.clone();
         if spans.is_empty() {
             return None;
         }
-        let ranks = &scene.look.analysis()?.ranks;
-        // A finding may be about the time of another rank than the one that it blames first.
-        let named = finding.ranks.iter().filter_map(|of| ranks.iter().position(|rank| rank.rank == *of));
-        let all: Vec<usize> = named.chain(0..ranks.len()).collect();
-        let has = |at: &usize| ranks.get(*at).zip(spans.first()).is_some_and(|(rank, span)| is_of(rank, *span));
-        let rank = all.iter().find(|at| has(at)).or(all.first()).copied().unwrap_or(scene.rank);
-        let mut names = Vec::new();
-        named_in(scene, &finding.claim, &mut names);
-        finding.evidence.iter().for_each(|fact| named_in(scene, &fact.what, &mut names));
+        let (rank, names) = focus::about(&scene.look, finding);
+        let rank = rank.unwrap_or(scene.rank);
         let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
         let head = vec![piece(finding.rule, Role::Name), piece(format!(" {title}"), Role::Title)];
         let (at, several) = (stretch.min(spans.len() - 1), finding.layer == Layer::Communication);
@@ -79,13 +75,13 @@ impl Evidence {
             let name = text::safe(scene.look.trace.strings.get(*name));
             head.push(piece(format!(" {name}"), Role::Title));
         }
-        let (names, spans) = (name.iter().copied().collect(), longest_first(spans.clone()));
+        let (names, spans) = (name.iter().copied().collect(), longest_first(spans));
         Some(Self { head, rank, spans, at: 0, names, several: false, owner: Some(at), focus: Focus::default() })
     }
 
     /// The stretch that is seen.
     pub fn span(&self) -> Option<Span> {
-        self.spans.get(self.at).copied()
+        self.spans.get(self.at).map(|stretch| stretch.span)
     }
 
     /// What it is evidence of, and which stretch is seen.
@@ -97,7 +93,7 @@ impl Evidence {
             }
         };
         let length = self.span().map_or(0, |span| span.len());
-        let total = self.spans.iter().map(|span| span.len()).fold(0, Ns::saturating_add);
+        let total = self.spans.iter().map(|stretch| stretch.cost).fold(0, Ns::saturating_add);
         let mut line = vec![piece(format!("{of}: {}  ", units::brief(length)), Role::Strong)];
         line.extend(self.head.iter().cloned());
         if self.spans.len() > 1 {
@@ -108,30 +104,11 @@ impl Evidence {
     }
 }
 
-/// Whether something on a rank's device begins and something ends with a stretch.
-fn is_of(rank: &Rank, span: Span) -> bool {
-    let ops = || rank.timeline.ops.iter().map(|op| (op.start, op.end));
-    let idle = || rank.gaps.iter().flat_map(|gap| &gap.parts).map(|(_, part)| (part.start, part.end));
-    let all = || ops().chain(idle());
-    all().any(|(start, _)| start == span.start) && all().any(|(_, end)| end == span.end)
-}
-
-fn longest_first(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_by_key(|span| (Reverse(span.len()), span.start));
-    spans
-}
-
-/// Names of the capture that a message holds.
-fn named_in(scene: &Scene<'_>, message: &Message, out: &mut Vec<StringId>) {
-    for (_, value) in &message.args {
-        match value {
-            Value::Raw(name) | Value::Kernel(name) | Value::Phrase(name) => {
-                out.extend(scene.look.trace.strings.find(name).filter(|id| !name.is_empty() && !out.contains(id)));
-            }
-            Value::Message(inner) => named_in(scene, inner, out),
-            _ => {}
-        }
-    }
+/// Pauses as stretches, the longest first.
+fn longest_first(spans: &[Span]) -> Vec<Stretch> {
+    let mut out: Vec<Stretch> = spans.iter().map(|span| Stretch { span: *span, cost: span.len() }).collect();
+    out.sort_by_key(|stretch| (Reverse(stretch.cost), stretch.span.start));
+    out
 }
 
 /// Idle time by what it is attributed to and by the record of the host that owns it.
@@ -153,7 +130,7 @@ fn owners(rank: &Rank) -> Vec<Owned> {
 }
 
 impl Timeline {
-    /// Shows the evidence of a finding, the longest stretch but for so many.
+    /// Shows the evidence of a finding, the costliest stretch but for so many.
     pub(super) fn show_finding(&mut self, scene: &Scene<'_>, finding: usize, stretch: usize) {
         if let Some(evidence) = Evidence::of_finding(scene, finding, stretch) {
             self.begin(scene, evidence);
@@ -190,7 +167,8 @@ impl Timeline {
         self.window(scene).around(span);
         let seen = self.window(scene).span;
         let room = if self.plot.height == 0 { ROOM } else { usize::from(self.plot.height) };
-        evidence.focus = Focus::on(scene, (evidence.rank, evidence.several), (own, span, seen), &evidence.names, room);
+        evidence.focus =
+            Focus::on(&scene.look, (evidence.rank, evidence.several), (own, span, seen), &evidence.names, room);
         self.cursor = span.start;
         if let Some((lane, slot)) = evidence.focus.pick {
             (self.lane, self.slot) = (lane, Some(slot));

@@ -8,9 +8,13 @@ use model::{Ns, Span, StringId, TrackId, TrackKind};
 use super::rows::{COLLAPSED, Row};
 use crate::tui::{
     lane::{Lane, LaneSet, Of},
-    view::Scene,
+    opened::Look,
 };
-use diagnosis::analysis::Rank;
+use diagnosis::{
+    analysis::Rank,
+    diagnose::Finding,
+    i18n::{Message, Value},
+};
 
 /// Threads of the host beside the one that the stretch is about.
 const THREADS: usize = 3;
@@ -32,7 +36,7 @@ pub struct Focus {
 
 /// What is looked at while lanes are chosen.
 struct Chooser<'a, 'b> {
-    scene: &'a Scene<'b>,
+    look: &'a Look<'b>,
     rank: &'b Rank,
     /// The stretch by the clock of the rank.
     own: Span,
@@ -49,18 +53,18 @@ type Share = (usize, usize, Ns);
 impl Focus {
     /// Chooses the lanes for a stretch on a rank's device, by its own clock and by that of the lanes, in about so many rows; `several` asks for the other ranks too.
     pub fn on(
-        scene: &Scene<'_>,
+        look: &Look<'_>,
         (rank, several): (usize, bool),
         (own, span, seen): (Span, Span, Span),
         names: &[StringId],
         room: usize,
     ) -> Self {
-        let set = scene.look.lanes;
+        let set = look.lanes;
         let group = set.groups.iter().position(|group| group.rank.is_some_and(|(at, _)| at == rank));
-        let Some((group, of)) = group.zip(scene.look.analysis().and_then(|analysis| analysis.ranks.get(rank))) else {
+        let Some((group, of)) = group.zip(look.analysis().and_then(|analysis| analysis.ranks.get(rank))) else {
             return Self::default();
         };
-        let mut chooser = Chooser { scene, rank: of, own, span, seen, names: names.to_vec() };
+        let mut chooser = Chooser { look, rank: of, own, span, seen, names: names.to_vec() };
         chooser.name_owner();
         let mut rows = vec![Row::Head(group)];
         rows.extend(chooser.device(rank).into_iter().map(Row::Lane));
@@ -87,7 +91,7 @@ impl Focus {
 
 impl<'b> Chooser<'_, 'b> {
     fn set(&self) -> &'b LaneSet {
-        self.scene.look.lanes
+        self.look.lanes
     }
 
     /// Whether a lane has something in the window.
@@ -161,7 +165,7 @@ impl<'b> Chooser<'_, 'b> {
     }
 
     fn is_named(&self, lane: &Lane, slot: usize) -> bool {
-        name_of(self.scene, lane, slot).is_some_and(|name| self.names.contains(&name))
+        name_of(self.look, lane, slot).is_some_and(|name| self.names.contains(&name))
     }
 
     fn lanes_of(&self, track: TrackId) -> impl Iterator<Item = usize> {
@@ -210,7 +214,7 @@ impl<'b> Chooser<'_, 'b> {
                 continue;
             }
             if !is_named && index.span(slots.start).is_some_and(covers) {
-                outer.extend(name_of(self.scene, lane, slots.start));
+                outer.extend(name_of(self.look, lane, slots.start));
                 continue;
             }
             if is_named {
@@ -244,7 +248,7 @@ impl<'b> Chooser<'_, 'b> {
         let queues = || {
             let is_queue = |lane: &Lane| match lane.of {
                 Of::Track(track, _) => {
-                    let tracks = &self.scene.look.trace.tracks;
+                    let tracks = &self.look.trace.tracks;
                     tracks.get(track.0 as usize).is_some_and(|track| track.key.kind == TrackKind::DeviceQueue)
                 }
                 _ => false,
@@ -257,9 +261,31 @@ impl<'b> Chooser<'_, 'b> {
     }
 }
 
+/// The position of the rank whose time a finding is about, and the names that it says.
+pub fn about(look: &Look<'_>, finding: &Finding) -> (Option<usize>, Vec<StringId>) {
+    let ranks = look.analysis().map_or(&[][..], |analysis| &analysis.ranks);
+    let mut names = Vec::new();
+    named_in(look, &finding.claim, &mut names);
+    finding.evidence.iter().for_each(|fact| named_in(look, &fact.what, &mut names));
+    (ranks.iter().position(|rank| rank.rank == finding.selected_on), names)
+}
+
+/// Names of the capture that a message holds.
+fn named_in(look: &Look<'_>, message: &Message, out: &mut Vec<StringId>) {
+    for (_, value) in &message.args {
+        match value {
+            Value::Raw(name) | Value::Kernel(name) | Value::Phrase(name) => {
+                out.extend(look.trace.strings.find(name).filter(|id| !name.is_empty() && !out.contains(id)));
+            }
+            Value::Message(inner) => named_in(look, inner, out),
+            _ => {}
+        }
+    }
+}
+
 /// Name of a slot of a track's lane.
-fn name_of(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<StringId> {
+fn name_of(look: &Look<'_>, lane: &Lane, slot: usize) -> Option<StringId> {
     let Of::Track(track, _) = lane.of else { return None };
     let row = lane.slices()?.row(slot)? as usize;
-    scene.look.trace.lanes.get(track.0 as usize)?.name.get(row).copied()
+    look.trace.lanes.get(track.0 as usize)?.name.get(row).copied()
 }

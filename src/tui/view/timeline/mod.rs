@@ -5,13 +5,13 @@
 
 pub(super) mod detail;
 mod evidence;
-mod focus;
+pub mod focus;
 mod marks;
 pub(super) mod paint;
-mod rows;
+pub mod rows;
 mod seek;
 mod stay;
-pub(super) mod window;
+pub mod window;
 
 use model::{Ns, Span, TrackId};
 use ratatui::{buffer::Buffer, layout::Rect};
