@@ -169,12 +169,21 @@ fn listed(screen: &Screen<'_>, parts: &[(Runtime, f64)]) -> String {
     said.collect::<Vec<_>>().join(if screen.lang == Lang::En { ", " } else { "，" })
 }
 
-/// The bar of the layers, and their names below it.
-pub(super) fn bar(screen: &Screen<'_>) -> Vec<Line> {
+/// The layers that the bar shows with their shares, the largest first.
+pub(super) fn shares(screen: &Screen<'_>) -> Vec<(Layer, f64)> {
     let Some(place) = screen.capture.verdict.place.as_ref() else { return Vec::new() };
     let mut layers: Vec<(Layer, f64)> = Layer::ALL.into_iter().zip(place.layers).collect();
     layers.retain(|(_, share)| *share >= LEAST);
     layers.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    layers
+}
+
+/// The bar of the layers, and their names below it.
+pub(super) fn bar(screen: &Screen<'_>) -> Vec<Line> {
+    let layers = shares(screen);
+    if layers.is_empty() && screen.capture.verdict.place.is_none() {
+        return Vec::new();
+    }
     let width = screen.width();
     let all: f64 = layers.iter().map(|(_, share)| share).sum();
     let (mut drawn, mut names, mut ends, mut sum) = (Line::new(), Line::new(), 0, 0.0);

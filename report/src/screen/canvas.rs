@@ -90,6 +90,11 @@ impl Line {
         self
     }
 
+    /// Its parts in order.
+    pub fn parts(&self) -> &[(Style, String)] {
+        &self.0
+    }
+
     /// Columns that it takes.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()

@@ -20,12 +20,16 @@ const INDENT: usize = 3;
 /// Columns of the bar of what a fix saves.
 const BAR: usize = 8;
 
-/// What costs most, in the order of the findings: what promises a gain, and what is as large and has no known change.
-fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = &'a Finding> + use<'a> {
-    let of_run = |f: &&Finding| f.layer != Layer::Measurement;
+/// A line, and where it begins a cost the position of the finding.
+pub(super) type Told = (Option<usize>, Line);
+
+/// What costs most, in the order of the findings, with their positions: what promises a gain, and what is as large and has no known
+/// change.
+pub(super) fn costs<'a>(screen: &Screen<'a>) -> impl Iterator<Item = (usize, &'a Finding)> + use<'a> {
+    let of_run = |(_, f): &(usize, &Finding)| f.layer != Layer::Measurement;
     let worth = |f: &Finding| f.severity > Severity::Info;
     let large = |f: &Finding| f.rule != REST && f.cost as f64 >= STATED * f.estimate.from as f64;
-    screen.capture.findings.iter().filter(of_run).filter(move |f| worth(f) || large(f)).take(MOST)
+    screen.capture.findings.iter().enumerate().filter(of_run).filter(move |(_, f)| worth(f) || large(f)).take(MOST)
 }
 
 /// How many costs, and lines of what the first, the second and the others rest on and of what to do: the first keeps its words longest.
@@ -49,17 +53,24 @@ pub(super) fn any(screen: &Screen<'_>) -> bool {
 
 /// The rule of the first cost.
 pub(super) fn first(screen: &Screen<'_>) -> Option<&'static str> {
-    costs(screen).next().map(|finding| finding.rule)
+    costs(screen).next().map(|(_, finding)| finding.rule)
+}
+
+/// Said where there are none.
+pub(super) const NONE: Text = Text::new("No cost of 5 % or more has a known cause.", "没有 5% 以上且原因已知的成本。");
+
+/// The unit of all their times.
+pub(super) fn scale(all: &[&Finding]) -> units::Scale {
+    units::Scale::of(all.iter().flat_map(|f| [amount(f), f.estimate.to_low, f.estimate.to_high]))
 }
 
 /// The table in at most `room` lines: of every cost its title, of the first ones what it rests on and what to do as well.
-pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
-    let all: Vec<&Finding> = costs(screen).collect();
+pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Told> {
+    let (places, all): (Vec<usize>, Vec<&Finding>) = costs(screen).unzip();
     if all.is_empty() {
-        let none = Text::new("No cost of 5 % or more has a known cause.", "没有 5% 以上且原因已知的成本。");
-        return vec![Line::of(Style::Plain, screen.get(none))];
+        return vec![(None, Line::of(Style::Plain, screen.get(NONE)))];
     }
-    let scale = units::Scale::of(all.iter().flat_map(|f| [amount(f), f.estimate.to_low, f.estimate.to_high]));
+    let scale = scale(&all);
     // Most words first; fewer until they fit.
     let fits = DETAIL.iter().find_map(|(costs, [first, second, others])| {
         let each = |(n, f): (usize, &&Finding)| {
@@ -74,10 +85,15 @@ pub(super) fn lines(screen: &Screen<'_>, room: usize) -> Vec<Line> {
             let again = all.iter().take(n).any(said);
             cost(screen, n, f, scale, if again { (lines.0, 0) } else { *lines })
         };
-        let lines: Vec<Line> = all.iter().take(*costs).enumerate().flat_map(each).collect();
+        let first = |n: usize| places.get(n).copied();
+        let marked = |own: (usize, &&Finding)| {
+            let begins = first(own.0);
+            each(own).into_iter().enumerate().map(move |(at, line)| (begins.filter(|_| at == 0), line))
+        };
+        let lines: Vec<Told> = all.iter().take(*costs).enumerate().flat_map(marked).collect();
         (lines.len() < room).then_some(lines)
     });
-    let mut out = vec![header(screen, scale)];
+    let mut out = vec![(None, header(screen, scale))];
     out.extend(fits.unwrap_or_default());
     out
 }
@@ -129,7 +145,7 @@ fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
 }
 
 /// What a finding takes from a step, ns: the cost that it names or the time that its change removes, else what that brings.
-fn amount(finding: &Finding) -> i64 {
+pub(super) fn amount(finding: &Finding) -> i64 {
     let most = finding.estimate.from - finding.estimate.to_low;
     Some(finding.cost.max(finding.claimed)).filter(|ns| *ns > 0).unwrap_or(most)
 }
@@ -180,6 +196,15 @@ fn elsewhere(screen: &Screen<'_>, finding: &Finding) -> String {
     }
 }
 
+/// What it rests on, in words.
+pub(super) fn claimed(screen: &Screen<'_>, finding: &Finding) -> String {
+    let claimed = say::message(claim_of(finding), &finding.class, screen.lang);
+    let stop = if claimed.ends_with(['.', '。']) { "" } else { screen.get(Text::new(".", "。")) };
+    let also = beside(screen, finding);
+    let stop = if also.is_empty() { "" } else { stop };
+    format!("{}{claimed}{stop}{also}", elsewhere(screen, finding))
+}
+
 fn cost(
     screen: &Screen<'_>,
     n: usize,
@@ -189,11 +214,7 @@ fn cost(
 ) -> Vec<Line> {
     let width = screen.width();
     let title = rules::find(finding.rule).map_or("", |rule| screen.get(rule.doc().title));
-    let claimed = say::message(claim_of(finding), &finding.class, screen.lang);
-    let stop = if claimed.ends_with(['.', '。']) { "" } else { screen.get(Text::new(".", "。")) };
-    let also = beside(screen, finding);
-    let stop = if also.is_empty() { "" } else { stop };
-    let claimed = format!("{}{claimed}{stop}{also}", elsewhere(screen, finding));
+    let claimed = claimed(screen, finding);
     let title = if title.is_empty() { claimed.clone() } else { title.to_owned() };
     let name = match screen.lang {
         Lang::En => format!(" ({})", finding.rule),
@@ -229,7 +250,7 @@ fn cost(
 }
 
 /// The step after the fix, and the share that it saves; `None` where nothing is promised.
-fn promised(finding: &Finding, scale: units::Scale) -> Option<(String, String)> {
+pub(super) fn promised(finding: &Finding, scale: units::Scale) -> Option<(String, String)> {
     let estimate = &finding.estimate;
     if estimate.method == Method::None {
         return None;

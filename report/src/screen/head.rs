@@ -30,22 +30,16 @@ const ENGINES: [(&str, &str); 8] = [
 /// The first lines of the screen.
 pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
     let width = screen.width();
-    let said = [engine(screen), device(screen), steps(screen)];
-    let said: Vec<String> = said.into_iter().flatten().collect();
     let capture = screen.capture;
     let mark = if capture.simulated { screen.get(Text::new(" (simulated)", "（模拟数据）")) } else { "" };
     let file = format!("{}{mark}", text::visible(&capture.source));
-    let mut head = said.join(" · ");
-    if head.is_empty() {
-        head = text::visible(&capture.format);
-    }
-    let line = Line::of(Style::Title, fit(&head, width));
+    let line = Line::of(Style::Title, fit(&said(screen), width));
     let beside = line.clone().right(width, Style::Dim, &file);
     let mut out = match beside == line {
         false => vec![beside],
         true => vec![line, Line::of(Style::Dim, super::canvas::middle(&file, width))],
     };
-    let others = screen.report.captures.len().saturating_sub(1);
+    let others = screen.all.len().saturating_sub(1);
     if others > 0 {
         let grave = capture.findings.iter().any(|finding| finding.severity > diagnose::Severity::Info);
         let text = match grave {
@@ -64,6 +58,12 @@ pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
     }
     out.extend(losses(screen).into_iter().map(|line| Line::of(Style::Strong, line)));
     out
+}
+
+/// What ran, on what, and which steps.
+pub(super) fn said(screen: &Screen<'_>) -> String {
+    let said: Vec<String> = [engine(screen), device(screen), steps(screen)].into_iter().flatten().collect();
+    if said.is_empty() { text::visible(&screen.capture.format) } else { said.join(" · ") }
 }
 
 /// What was lost or contradicts itself, before anything is said of the rest.

@@ -11,10 +11,12 @@
 //! | `tables` | what takes the most time, by name |
 //! | `others` | the other captures that were read, a sentence each |
 //! | `rest` | what is not known, and what to do next |
+//! | [`brief`] | the same parts for what has a screen or a page of its own |
 //! | [`diff`] | two captures on one screen |
 //! | [`page`] | any document on a terminal |
 
 mod answer;
+pub mod brief;
 pub mod canvas;
 mod costs;
 pub mod diff;
@@ -51,7 +53,7 @@ pub const ROWS: usize = 39;
 /// The report on one screen; empty where it holds no capture.
 pub fn render(report: &Report, lang: Lang, look: Look) -> String {
     let Some(capture) = report.leading() else { return String::new() };
-    let screen = Screen { report, capture, lang, look };
+    let screen = Screen { all: &report.captures, capture, lang, look };
     let mut out = String::new();
     screen.lines().iter().for_each(|line| line.write(&mut out, look));
     out
@@ -59,7 +61,8 @@ pub fn render(report: &Report, lang: Lang, look: Look) -> String {
 
 /// A screen about one capture.
 struct Screen<'a> {
-    report: &'a Report,
+    /// All that were read.
+    all: &'a [Capture],
     capture: &'a Capture,
     lang: Lang,
     look: Look,
@@ -68,21 +71,31 @@ struct Screen<'a> {
 impl Screen<'_> {
     /// All lines: the fixed parts first, then the costs and the tables in the room that is left.
     fn lines(&self) -> Vec<Line> {
-        let top = [head::lines(self), answer::lines(self), answer::bar(self)];
         let bottom = [rest::unknown(self), others::lines(self), rest::next(self)];
+        canvas::stacked(
+            self.parts(bottom, ROWS).into_iter().map(|part| part.into_iter().map(|(_, line)| line).collect()),
+        )
+    }
+
+    /// The parts in at most so many lines, with those that are below the costs and tables. A line that begins a cost has the position
+    /// of its finding.
+    fn parts(&self, bottom: [Vec<Line>; 3], most: usize) -> Vec<Vec<costs::Told>> {
+        let top = [head::lines(self), answer::lines(self), answer::bar(self)];
         let size = |parts: &[Vec<Line>]| {
             parts.iter().filter(|part| !part.is_empty()).map(|part| part.len() + 1).sum::<usize>()
         };
-        let room = ROWS.saturating_sub(size(&top) + size(&bottom));
+        let room = most.saturating_sub(size(&top) + size(&bottom));
         let rows = self.capture.tables().map(|own| own.rows.len()).sum::<usize>();
         let reserved = rows.min(tables::FEWEST) + 3;
         let costs = match (self.capture.verdict.place.is_some() || costs::any(self), self.measured()) {
             (true, None) => costs::lines(self, room.saturating_sub(reserved + 2)),
             _ => Vec::new(),
         };
-        let left = room.saturating_sub(size(std::slice::from_ref(&costs)));
-        let tables = tables::lines(self, left.saturating_sub(1));
-        canvas::stacked(top.into_iter().chain([costs, tables]).chain(bottom))
+        let taken = if costs.is_empty() { 0 } else { costs.len() + 1 };
+        let tables = tables::lines(self, room.saturating_sub(taken + 1));
+        let plain = |lines: Vec<Line>| lines.into_iter().map(|line| (None, line)).collect::<Vec<costs::Told>>();
+        let (top, bottom) = (top.into_iter().map(plain), bottom.into_iter().map(plain));
+        top.chain([costs, plain(tables)]).chain(bottom).collect()
     }
 
     fn width(&self) -> usize {

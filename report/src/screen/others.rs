@@ -20,8 +20,7 @@ const BESIDE: usize = 30;
 
 /// The others, those that tell the most first, as far as there is room.
 pub(super) fn lines(screen: &Screen<'_>) -> Vec<Line> {
-    let mut others: Vec<&Capture> =
-        screen.report.captures.iter().filter(|other| other.id != screen.capture.id).collect();
+    let mut others: Vec<&Capture> = screen.all.iter().filter(|other| other.id != screen.capture.id).collect();
     others.sort_by_key(|other| std::cmp::Reverse(other.weight()));
     let label = screen.get(Text::new("Also read", "其他采集"));
     let indent = label.width() + 3;

@@ -12,21 +12,24 @@ use unicode_width::UnicodeWidthStr;
 const UNKNOWN: usize = 4;
 const LINES: usize = 6;
 
-/// What was not judged and would matter, with what would decide it.
-pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
+/// What was not judged and would matter, with what would decide it; what could be worth most comes first.
+pub(super) fn doubts(screen: &Screen<'_>) -> Vec<String> {
     let verdict = &screen.capture.verdict;
     let class = verdict.place.as_ref().map_or("", |place| place.class.as_str());
-    // What could be worth most comes first.
     let mut unjudged: Vec<_> = verdict.unjudged.iter().collect();
     unjudged.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let doubts: Vec<String> =
-        unjudged.into_iter().take(UNKNOWN).map(|doubt| say::message(&doubt.sentence, class, screen.lang)).collect();
+    let said = |sentence| capitalised(&say::message(sentence, class, screen.lang));
+    unjudged.into_iter().take(UNKNOWN).map(|doubt| said(&doubt.sentence)).collect()
+}
+
+/// The same on lines.
+pub(super) fn unknown(screen: &Screen<'_>) -> Vec<Line> {
     let label = screen.get(Text::new("Not known", "未知"));
     let indent = label.width() + 3;
     let width = screen.width().saturating_sub(indent);
     let mut out: Vec<Line> = Vec::new();
-    for doubt in &doubts {
-        let lines = wrap_at_most(&capitalised(doubt), width, LINES);
+    for doubt in &doubts(screen) {
+        let lines = wrap_at_most(doubt, width, LINES);
         // A sentence that would be cut is left to the whole report.
         if !out.is_empty() && out.len() + lines.len() > LINES {
             continue;

@@ -1,4 +1,4 @@
-//! The answer on one page: verdict, layers, how long the steps took, and the findings in a line each.
+//! The answer on one page: the first screen of `strato diagnose`, the other findings in a line each, how long the steps took.
 
 use model::Ns;
 
@@ -20,6 +20,7 @@ use diagnosis::{
 use report::{
     model::{Capture, ClassPart, RankPart},
     phrase, readiness,
+    screen::{brief, canvas::Style},
     sections::{Part, words},
     split::UNKNOWN,
     units,
@@ -32,10 +33,15 @@ const LABEL: usize = 26;
 
 pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
     let Some(capture) = scene.look.capture() else { return Laid::default() };
-    let mut out = prose::lines(&Part::Answer.of(capture, scene.lang), width);
+    let (mut out, mut told) = (Vec::new(), Vec::new());
+    let tones = brief::tones(capture);
+    for (finding, line) in brief::lines(capture, scene.lang, width) {
+        told.extend(finding.map(|finding| (out.len(), finding)));
+        out.push(line.parts().iter().map(|(style, text)| piece(text.clone(), role(*style, &tones))).collect());
+    }
     apart(&mut out);
-    let mut told = Vec::new();
-    for (finding, lines) in findings(scene, capture, width) {
+    let shown: Vec<usize> = told.iter().map(|(_, finding)| *finding).collect();
+    for (finding, lines) in findings(scene, capture, &shown, width) {
         told.extend(finding.map(|finding| (out.len(), finding)));
         out.extend(lines);
     }
@@ -51,6 +57,17 @@ pub(super) fn lines(scene: &Scene<'_>, width: usize) -> Laid {
         out.extend(prose::lines(&part.of(capture, scene.lang), width));
     }
     Laid { lines: out, findings: told }
+}
+
+/// The role of a style of the first screen: its tones are the layers.
+fn role(style: Style, tones: &[(Layer, f64)]) -> Role {
+    match style {
+        Style::Plain => Role::Text,
+        Style::Strong => Role::Strong,
+        Style::Dim => Role::Dim,
+        Style::Title => Role::Title,
+        Style::Tone(n) => tones.get(n).map_or(Role::Text, |(layer, _)| Role::Layer(*layer)),
+    }
 }
 
 /// One empty line, and no second one.
@@ -140,10 +157,14 @@ fn histogram(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     out
 }
 
-/// The findings in a line each, with their positions, under their heading.
-fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<(Option<usize>, Vec<Line>)> {
-    let mut out = vec![(None, vec![vec![piece(scene.get(Text::new("Findings", "发现")), Role::Title)]])];
-    for (at, finding) in capture.findings.iter().enumerate() {
+/// The findings that are not `shown` in a line each, with their positions, under their heading.
+fn findings(scene: &Scene<'_>, capture: &Capture, shown: &[usize], width: usize) -> Vec<(Option<usize>, Vec<Line>)> {
+    let title = match shown.is_empty() {
+        true => Text::new("Findings", "发现"),
+        false => Text::new("Further findings", "其他发现"),
+    };
+    let mut out = vec![(None, vec![vec![piece(scene.get(title), Role::Title)]])];
+    for (at, finding) in capture.findings.iter().enumerate().filter(|(at, _)| !shown.contains(at)) {
         let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
         let line = [
             piece(format!("{} ", mark(finding.severity)), Role::Severity(finding.severity)),
@@ -156,7 +177,7 @@ fn findings(scene: &Scene<'_>, capture: &Capture, width: usize) -> Vec<(Option<u
     if capture.findings.is_empty() {
         out.push((None, prose::wrap(&[piece(super::findings::none(scene), Role::Dim)], width, ("", ""))));
     }
-    out
+    if out.len() == 1 { Vec::new() } else { out }
 }
 
 /// How ready the platform is: the board and the matrix.

@@ -94,7 +94,7 @@ fn the_diagnosis_arrives_without_moving_what_is_seen() {
         assert!(after.contains("the diagnosis is done") && !after.contains("diagnosing …"), "{after}");
         // What needs the analysis is there now, and the way back too.
         press(&mut app, "1");
-        assert!(screen(&mut app, 120, 40).contains("Verdict"));
+        assert!(screen(&mut app, 120, 40).contains("Largest"));
         press(&mut app, "2");
         assert_eq!(place(&screen(&mut app, 120, 40)), place(&after), "{keys}");
     }
@@ -180,7 +180,7 @@ fn who_looks_goes_on_looking_and_who_does_not_sees_the_verdict() {
     let shown = until(&mut opening, "diagnosing … ");
     assert!(shown.contains("stream 7"), "{shown}");
     go.send(()).unwrap();
-    until(&mut opening, "Verdict");
+    until(&mut opening, "Largest");
     assert_eq!(opening.tick(), Tick::Same);
 
     let (mut opening, go) = waiting();
@@ -188,7 +188,7 @@ fn who_looks_goes_on_looking_and_who_does_not_sees_the_verdict() {
     opening.key(Key::parse("+").unwrap());
     go.send(()).unwrap();
     let shown = until(&mut opening, "the diagnosis is done");
-    assert!(shown.contains("idle: why") && !shown.contains("Verdict"), "{shown}");
+    assert!(shown.contains("idle: why") && !shown.contains("Largest"), "{shown}");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn what_is_over_soon_shows_no_screen_before() {
     // On a machine that took longer than that the screen is there by right.
     assert!(began.elapsed() >= Duration::from_millis(200) || shown.trim().is_empty(), "{shown}");
     go.send(()).unwrap();
-    until(&mut opening, "Verdict");
+    until(&mut opening, "Largest");
 }
 
 #[test]

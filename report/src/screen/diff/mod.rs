@@ -215,7 +215,7 @@ impl Both<'_> {
             // A screen has as many columns as the narrowest at least.
             let indent = if self.width() > canvas::NARROWEST + 2 { 2 } else { 0 };
             let look = Look { width: self.width().saturating_sub(indent), ..self.look };
-            let screen = Screen { report, capture, lang: self.lang, look };
+            let screen = Screen { all: &report.captures, capture, lang: self.lang, look };
             if !out.is_empty() {
                 out.push(Line::new());
             }
