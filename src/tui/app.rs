@@ -21,7 +21,7 @@ use super::{
     theme::Depth,
     view::{self, Effect, Place, Point, Scene, View},
 };
-use diagnosis::i18n::{Lang, Text};
+use diagnosis::i18n::Lang;
 
 /// What the interface is started with.
 #[derive(Clone, Debug)]
@@ -293,10 +293,7 @@ impl App {
                 self.chrome.message = Some(text);
                 None
             }
-            Effect::Copy(text) => {
-                self.chrome.message = Some(Text::new("copied", "已复制").get(self.chrome.lang).to_owned());
-                Some(Request::Copy(text))
-            }
+            Effect::Copy(text) => Some(Request::Copy(text)),
             Effect::Show(place) => {
                 if matches!(place, Place::Evidence(..)) {
                     // The keys that go from match to match go through the evidence now.
@@ -368,6 +365,10 @@ impl Face for App {
 
     fn draw(&mut self, buf: &mut Buffer) {
         self.draw(buf);
+    }
+
+    fn lang(&self) -> Lang {
+        self.chrome.lang
     }
 
     fn say(&mut self, message: String) {

@@ -4,6 +4,7 @@
 use ratatui::buffer::Buffer;
 
 use super::{app::Request, key::Key, view::Point};
+use diagnosis::i18n::Lang;
 
 /// What has become of a face since it was last looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,9 @@ pub trait Face {
 
     /// Draws a frame into all of a buffer.
     fn draw(&mut self, buf: &mut Buffer);
+
+    /// The language that it is in.
+    fn lang(&self) -> Lang;
 
     /// Says something until the next key.
     fn say(&mut self, message: String);

@@ -23,7 +23,7 @@ use super::{
     theme::Role,
     view::Point,
 };
-use diagnosis::i18n::Text;
+use diagnosis::i18n::{Lang, Text};
 
 /// What is over sooner than this is not worth a screen.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -133,6 +133,10 @@ impl<E: Send + 'static> Face for Opening<E> {
         }
         let asked = self.chrome.drag(to);
         self.asked(asked)
+    }
+
+    fn lang(&self) -> Lang {
+        self.chrome.lang
     }
 
     fn say(&mut self, message: String) {

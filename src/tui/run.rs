@@ -125,7 +125,11 @@ impl Session {
             Request::Suspend => self.screen.suspend(),
             Request::Redraw => self.screen.forget(),
             Request::Mouse(on) => self.screen.capture_mouse(on),
-            Request::Copy(text) => clipboard::copy(&mut stdout(), &text),
+            Request::Copy(text) => {
+                let went = clipboard::copy(&mut stdout(), &text, clipboard::is_in_tmux())?;
+                face.say(went.text().get(face.lang()).to_owned());
+                Ok(())
+            }
             Request::Save(exports) => {
                 let written: io::Result<Vec<String>> = exports
                     .iter()

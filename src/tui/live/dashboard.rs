@@ -26,7 +26,7 @@ use crate::tui::{
         rows::Rows,
     },
 };
-use diagnosis::i18n::Text;
+use diagnosis::i18n::{Lang, Text};
 use report::units;
 
 /// Width from which two columns stand beside each other.
@@ -339,6 +339,10 @@ impl<S: Source> Face for Dashboard<S> {
     fn drag(&mut self, to: Option<(u16, u16)>) -> Option<Request> {
         let asked = self.chrome.drag(to);
         self.asked(asked)
+    }
+
+    fn lang(&self) -> Lang {
+        self.chrome.lang
     }
 
     fn say(&mut self, message: String) {
