@@ -16,6 +16,8 @@ pub struct Timeline {
     pub window: Span,
     /// Time that is seen first; lies in `window`.
     pub focus: Span,
+    /// What it is the evidence of, if it was drawn for that.
+    pub evidence: Option<Evidence>,
     /// The capture's zero, from which times are shown.
     pub zero: Ns,
     /// Which part of the capture it holds.
@@ -30,6 +32,19 @@ pub struct Timeline {
     pub kinds: Vec<Kind>,
     /// Names; a mark names one by its position.
     pub names: Vec<Name>,
+}
+
+/// The stretch of time that a picture is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// From when to when, on the clock of the picture.
+    pub span: Span,
+    /// The rule whose finding it shows.
+    pub rule: &'static str,
+    /// Stretches of that finding, of which this is the costliest.
+    pub of: usize,
+    /// Frames around the window, the outermost first, safe to print.
+    pub frames: Vec<String>,
 }
 
 /// A name, safe to print.
@@ -154,6 +169,27 @@ impl Timeline {
         let fill = |text: Text, values: &[(&str, String)]| {
             values.iter().fold(text.get(lang).to_owned(), |said, (name, value)| said.replace(name, value))
         };
+        if let Some(own) = &self.evidence {
+            let mut said = fill(
+                Text::new(
+                    "Evidence of {rule}: the costliest of its stretches ({n}), {time}, between the two lines.",
+                    "{rule} 的证据：{n} 段中最耗时的一段，{time}，位于两条竖线之间。",
+                ),
+                &[
+                    ("{rule}", own.rule.to_owned()),
+                    ("{n}", super::units::count(own.of as u64)),
+                    ("{time}", super::units::brief(own.span.len())),
+                ],
+            );
+            if !own.frames.is_empty() {
+                let inside = fill(
+                    Text::new(" Inside {frames}.", "位于 {frames} 之内。"),
+                    &[("{frames}", own.frames.join(" › "))],
+                );
+                said.push_str(&inside);
+            }
+            return said;
+        }
         let held = match &self.held {
             Held::Whole => fill(Text::new("The whole capture.", "整个采集。"), &[]),
             Held::Window => fill(Text::new("A part of the capture.", "采集的一部分。"), &[]),

@@ -4,7 +4,11 @@ use std::io::{self, Write};
 
 use diagnosis::{analysis::Analysis, diagnose::Diagnosis, i18n::Lang};
 use model::Trace;
-use report::{diff::DiffReport, html, timeline::Timeline};
+use report::{
+    diff::DiffReport,
+    html::{self, Pictures},
+    screen::brief,
+};
 
 use crate::tui::{Opened, export::picture};
 
@@ -17,9 +21,15 @@ pub(super) type Input = (Trace, Analysis, Diagnosis);
 /// Those of the file.
 pub(super) fn write(out: &mut dyn Write, inputs: Vec<Input>, lang: Lang) -> io::Result<()> {
     let opened = Opened::new(inputs);
-    let looks = (0..opened.len()).map(|at| opened.look(at));
-    let timelines: Vec<Option<Timeline>> = looks.map(|look| picture::of_capture(&look?, lang)).collect();
-    html::write(out, opened.report(), &timelines, lang)
+    let pictures = |at: usize| -> Option<Pictures> {
+        let look = opened.look(at)?;
+        let costs = brief::costs(look.capture()?, lang).into_iter().map(|cost| cost.finding);
+        let evidence =
+            costs.filter_map(|finding| Some((finding, picture::of_evidence(&look, finding, lang)?))).collect();
+        Some(Pictures { whole: picture::of_capture(&look, lang), evidence })
+    };
+    let pictures: Vec<Pictures> = (0..opened.len()).map(|at| pictures(at).unwrap_or_default()).collect();
+    html::write(out, opened.report(), &pictures, lang)
 }
 
 /// The report on two captures beside each other as one page, with the timelines of both.

@@ -45,6 +45,7 @@ pub fn of(timeline: &Timeline, lang: Lang) -> String {
         "length": timeline.window.len(),
         "offset": from_start(timeline.zero).saturating_neg(),
         "focus": [from_start(timeline.focus.start), from_start(timeline.focus.end)],
+        "evidence": timeline.evidence.as_ref().map(|own| [from_start(own.span.start), from_start(own.span.end)]),
         "kinds": kinds.collect::<Vec<_>>(),
         "names": timeline.names.iter().map(|name| &name.whole).collect::<Vec<_>>(),
         "labels": timeline.names.iter().map(|name| &name.short).collect::<Vec<_>>(),

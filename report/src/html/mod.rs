@@ -7,11 +7,13 @@
 //! | module | owns |
 //! | --- | --- |
 //! | `writer` | a document as HTML |
+//! | `first` | the answer and the costs |
 //! | `figure` | bars and histogram |
 //! | `data` | the timeline as data in the page |
 
 mod data;
 mod figure;
+mod first;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -32,7 +34,7 @@ use diagnosis::i18n::{Lang, Text};
 use writer::Contents;
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("timeline.js");
+const SCRIPT: &str = concat!(include_str!("timeline.js"), include_str!("evidence.js"));
 
 /// What the timeline's keys do.
 const KEYS: [(&[Text], Text); 8] = [
@@ -50,23 +52,33 @@ const fn key(name: &'static str) -> Text {
     Text::new(name, name)
 }
 
-/// Writes the page. `timelines` are those of the captures, in their order; one without slices has none.
+/// Pictures of a capture.
+#[derive(Clone, Debug, Default)]
+pub struct Pictures {
+    /// As much of it as a page holds; none where it has no slices.
+    pub whole: Option<Timeline>,
+    /// The evidence of findings, by their positions.
+    pub evidence: Vec<(usize, Timeline)>,
+}
+
+/// Writes the page. `pictures` are those of the captures, in their order.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn io::Write, report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> io::Result<()> {
-    out.write_all(page(report, timelines, lang).as_bytes())
+pub fn write(out: &mut dyn io::Write, report: &Report, pictures: &[Pictures], lang: Lang) -> io::Result<()> {
+    out.write_all(page(report, pictures, lang).as_bytes())
 }
 
 /// The page.
-fn page(report: &Report, timelines: &[Option<Timeline>], lang: Lang) -> String {
+fn page(report: &Report, pictures: &[Pictures], lang: Lang) -> String {
     let mut contents = Contents::default();
     let mut body = String::new();
     if report.captures.len() > 1 {
         body.push_str(&contents.section(&sections::overview(report, lang)));
     }
     for (capture, i) in report.captures.iter().zip(0..) {
-        body.push_str(&of_capture(capture, timelines.get(i).and_then(Option::as_ref), &mut contents, lang));
+        let none = Pictures::default();
+        body.push_str(&of_capture(capture, (i, pictures.get(i).unwrap_or(&none)), &mut contents, lang));
     }
     let title = report.leading().map_or_else(String::new, |c| c.source.clone());
     framed(&title, &contents.list(), &body, report.simulated(), lang)
@@ -91,7 +103,7 @@ pub fn comparison(
     let mut body = contents.section(document);
     for (timeline, side) in timelines.iter().zip(["A", "B"]) {
         let name = format!("{} {side}", TIMELINE.get(lang));
-        body.push_str(&timeline.as_ref().map_or_else(String::new, |own| canvas(own, &name, true, &mut contents, lang)));
+        body.push_str(&timeline.as_ref().map_or_else(String::new, |own| canvas(own, &name, &mut contents, lang)));
     }
     framed(title, &contents.list(), &body, simulated, lang)
 }
@@ -131,33 +143,80 @@ fn badge(simulated: bool, lang: Lang) -> String {
     }
 }
 
-fn of_capture(capture: &Capture, timeline: Option<&Timeline>, contents: &mut Contents, lang: Lang) -> String {
-    let mut out = String::new();
+/// The answer with its evidence first, then what takes the most time and the longest gaps; everything else is folded.
+fn of_capture(capture: &Capture, (i, pictures): (usize, &Pictures), contents: &mut Contents, lang: Lang) -> String {
+    let shown: Vec<usize> = pictures.evidence.iter().map(|(finding, _)| *finding).collect();
+    let mut out = first::answer(capture, i, &shown, contents, lang);
+    out.push_str(&drawn(capture, (i, pictures), contents, lang));
     for part in Part::ALL {
-        out.push_str(&contents.section(&part.of(capture, lang)));
-        if part == Part::Answer {
-            out.push_str(&figure::layers(capture, lang));
-            out.push_str(&figure::steps(capture, lang));
-            let drawn = timeline.map(|timeline| canvas(timeline, TIMELINE.get(lang), false, contents, lang));
-            out.push_str(&drawn.unwrap_or_default());
+        let own = contents.section(&part.of(capture, lang));
+        let figures = match part {
+            Part::Answer => figure::layers(capture, lang) + &figure::steps(capture, lang),
+            _ => String::new(),
+        };
+        match part {
+            _ if own.is_empty() => out.push_str(&figures),
+            Part::Serving | Part::LinkTest | Part::Largest | Part::Gaps => out.push_str(&own),
+            _ => out.push_str(&folded(&own, &figures)),
         }
     }
+    out
+}
+
+/// A section under its own heading, closed until it is asked for.
+fn folded(section: &str, figures: &str) -> String {
+    let inside = section.trim_start_matches("<section>\n").trim_end_matches("</section>\n");
+    let (heading, rest) = inside.split_once('\n').unwrap_or((inside, ""));
+    format!("<details>\n<summary>{heading}</summary>\n{rest}{figures}</details>\n")
+}
+
+/// The timeline, and in its place the evidence that a button asks for.
+fn drawn(capture: &Capture, (i, pictures): (usize, &Pictures), contents: &mut Contents, lang: Lang) -> String {
+    let Some(whole) = pictures.whole.as_ref().filter(|whole| !whole.lanes.is_empty()) else { return String::new() };
+    let id = contents.entry(2, TIMELINE.get(lang));
+    let all = i.to_string();
+    let mut out = format!("<section class=\"pictures\">\n<h2 id=\"{id}\">{}</h2>\n", TIMELINE.get(lang));
+    let button = |name: &str, pressed: bool, label: &str| {
+        format!(
+            "<button type=\"button\" class=\"chip\" data-shows=\"{name}\" aria-pressed=\"{pressed}\">{label}</button>\n"
+        )
+    };
+    if !pictures.evidence.is_empty() {
+        out.push_str("<p class=\"chips\">");
+        out.push_str(&button(&all, true, Text::new("steps", "步").get(lang)));
+        for (finding, _) in &pictures.evidence {
+            let rule = capture.findings.get(*finding).map_or("", |finding| finding.rule);
+            out.push_str(&button(&first::picture(i, *finding), false, rule));
+        }
+        out.push_str("</p>\n");
+    }
+    out.push_str(&figure(whole, &all, TIMELINE.get(lang), "", lang));
+    for (finding, timeline) in &pictures.evidence {
+        let name = first::picture(i, *finding);
+        out.push_str(&figure(timeline, &name, TIMELINE.get(lang), " hidden", lang));
+    }
+    out.push_str("</section>\n");
     out
 }
 
 /// What the section with a timeline is called.
 const TIMELINE: Text = Text::new("Timeline", "时间线");
 
-/// The timeline: its data, and where the script draws it. `linked` ones of a page move together.
-fn canvas(timeline: &Timeline, name: &str, linked: bool, contents: &mut Contents, lang: Lang) -> String {
+/// The timeline: its data, and where the script draws it. those of a comparison move together.
+fn canvas(timeline: &Timeline, name: &str, contents: &mut Contents, lang: Lang) -> String {
     if timeline.lanes.is_empty() {
         return String::new();
     }
+    let id = contents.entry(2, name);
+    let drawn = figure(timeline, "", name, " data-linked", lang);
+    format!("<section>\n<h2 id=\"{id}\">{}</h2>\n{drawn}</section>\n", escape(name))
+}
+
+/// The timeline in a frame that has a name; `more` are attributes.
+fn figure(timeline: &Timeline, picture: &str, name: &str, more: &str, lang: Lang) -> String {
     let get = |text: Text| text.get(lang);
     let mut out = String::new();
-    let id = contents.entry(2, name);
     let name = escape(name);
-    let linked = if linked { " data-linked" } else { "" };
     let legend: String = timeline.kinds.iter().enumerate().fold(String::new(), |mut out, (i, kind)| {
         let _ = write!(out, "<li data-kind=\"{i}\"><i></i>{}</li>", escape(kind.name));
         out
@@ -184,14 +243,14 @@ fn canvas(timeline: &Timeline, name: &str, linked: bool, contents: &mut Contents
     let none = get(Text::new("This needs a browser that runs scripts.", "需要能运行脚本的浏览器。"));
     let _ = write!(
         out,
-        "<section>\n<h2 id=\"{id}\">{name}</h2>\n<p class=\"note\">{about}</p>\n\
-         <figure class=\"timeline\"{linked} data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
+        "<figure class=\"timeline\" data-picture=\"{picture}\"{more} data-lanes=\"{lanes}\" data-marks=\"{marks}\">\n\
+         <p class=\"note\">{about}</p>\n\
          <div class=\"tools\"><ul class=\"legend\">{legend}</ul><div>{buttons}</div></div>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"application\" aria-label=\"{name}: {told}\"><div class=\"tall\">\
          <canvas aria-hidden=\"true\"></canvas></div></div>\n\
          <output aria-live=\"polite\"></output>\n<figcaption>{keys}</figcaption>\n\
          <noscript><p>{none}</p></noscript>\n\
-         <script type=\"application/json\">{data}</script>\n</figure>\n</section>\n",
+         <script type=\"application/json\">{data}</script>\n</figure>\n",
         about = escape(&timeline.about(lang)),
         lanes = timeline.lanes.len(),
         marks = timeline.marks(),

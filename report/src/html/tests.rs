@@ -19,13 +19,16 @@ fn page_in_chinese() {
     insta::assert_snapshot!("page_zh", main(&page(&sample::report(false), &[], Lang::Zh)));
 }
 
-/// The page says what the markdown says: every heading, and every cell of every table.
+/// The page says what the markdown says: every heading but that of the capture, whose place the answer has, and every row of every
+/// table. The costs and their evidence stand before all that.
 #[test]
 fn the_page_holds_the_markdown() {
     let report = sample::report(false);
     let page = page(&report, &[], Lang::En);
     let text = report.document(Lang::En).markdown();
-    assert_eq!(page.matches("<h2").count(), text.lines().filter(|line| line.starts_with("## ")).count());
+    // The heading of the costs is one more.
+    assert_eq!(page.matches("<h2").count(), text.lines().filter(|line| line.starts_with("## ")).count() + 1);
+    assert!(page.find("<ol class=\"costs\">") < page.find("<details>"), "{page}");
     assert_eq!(
         page.matches("<tr").count(),
         text.lines().filter(|line| line.starts_with("| ") && !line.contains("---")).count()
@@ -54,7 +57,7 @@ fn hostile_text_stays_text() {
     capture.ranks[0].classes[0].key.clone_from(&evil);
     capture.ranks[0].kernels[0].name = evil;
     let page = page(&report, &[], Lang::En);
-    assert_eq!((page.matches("<script").count(), page.matches("<h1").count()), (1, 1));
+    assert_eq!((page.matches("<script").count(), page.matches("<h1").count()), (1, 2));
     assert!(!page.contains(['\u{1b}', '\u{202e}']) && page.len() < 200_000, "{}", page.len());
 }
 

@@ -61,6 +61,12 @@ function timeline(root) {
     if (size < 1e8) return tenths(ns / 1e3) + " µs";
     return size < 1e10 ? tenths(ns / 1e6) + " ms" : tenths(ns / 1e9) + " s";
   }
+  // Labels of a ruler: where whole times would repeat, those after the first say how much later they are.
+  function tickLabels(times, step) {
+    const whole = times.map(time);
+    if (new Set(whole).size === whole.length) return whole;
+    return times.map((at, i) => i ? "+" + time(Math.round(i * step)) : whole[0]);
+  }
   const exact = (ns) => (ns < 0 ? "-" : "") + grouped(String(Math.abs(ns))) + " ns";
 
   const plot = () => Math.max(width - labels, 1);
@@ -111,6 +117,7 @@ function timeline(root) {
     }
     drawLink(down);
     drawRuler();
+    drawEvidence();
     const seen = { drawn, from: Math.round(from), to: Math.round(to), lane, selected: selected ? selected.lane + ":" + selected.mark : "" };
     Object.assign(root.dataset, seen);
   }
@@ -255,12 +262,13 @@ function timeline(root) {
     step = [1, 2, 5, 10].map((n) => n * step).find((n) => n >= least) || step;
     pen.font = "11px " + colours.sans;
     pen.fillStyle = colours.dim;
-    for (let at = Math.ceil((from + data.offset) / step) * step - data.offset; at <= to; at += step) {
-      const px = x(at);
-      if (px < labels) continue;
-      pen.fillRect(px, RULER - 6, 1, 6);
-      pen.fillText(time(Math.round(at + data.offset)), px + 4, RULER / 2);
-    }
+    const ticks = [];
+    for (let at = Math.ceil((from + data.offset) / step) * step - data.offset; at <= to; at += step) if (x(at) >= labels) ticks.push(at);
+    const names = tickLabels(ticks.map((at) => Math.round(at + data.offset)), step);
+    ticks.forEach((at, i) => {
+      pen.fillRect(x(at), RULER - 6, 1, 6);
+      pen.fillText(names[i], x(at) + 4, RULER / 2);
+    });
     pen.fillStyle = colours.sheet;
     pen.fillRect(0, 0, labels, RULER);
     pen.fillStyle = colours.text;
@@ -269,6 +277,16 @@ function timeline(root) {
     pen.fillStyle = colours.line;
     pen.fillRect(0, RULER - .5, width, .5);
     pen.fillRect(labels - .5, 0, .5, height);
+  }
+
+  // Two lines over all lanes around what the picture is about.
+  function drawEvidence() {
+    if (!data.evidence) return;
+    const [a, b] = data.evidence.map(x);
+    pen.fillStyle = colours.accent;
+    for (const at of [a, b]) if (at >= labels && at <= width) pen.fillRect(at - .75, 0, 1.5, height);
+    const [left, right] = [Math.max(a, labels), Math.min(b, width)];
+    if (right > left) pen.fillRect(left, RULER - 3, right - left, 3);
   }
 
   function show(a, b) {

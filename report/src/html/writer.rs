@@ -111,7 +111,7 @@ fn line(text: &Inlines) -> String {
 const EVIDENCE: usize = 64;
 
 /// A text between tags in which nothing acts, neither on HTML nor on whom reads it.
-fn words(text: &str) -> String {
+pub fn words(text: &str) -> String {
     visible(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -7,11 +7,19 @@ use model::{Category, Span, Trace};
 use crate::tui::{
     lane::{Lane, LaneIndex, Of, Shape},
     opened::Look,
+    view::timeline::{
+        focus::{self, Focus},
+        rows::Row,
+        window::Window,
+    },
 };
-use diagnosis::{analysis::Rank, i18n::Lang};
+use diagnosis::{
+    analysis::{Layer, Rank},
+    i18n::Lang,
+};
 pub use lanes::of_lanes;
-use lanes::{MOST, slots};
-use report::timeline::{Held, Timeline};
+use lanes::{MOST, of_lanes_within, slots};
+use report::timeline::{Evidence, Held, Timeline};
 
 /// Lanes that a page holds: all ranks of a machine with their queues and busiest threads.
 const LANES: usize = 240;
@@ -53,6 +61,36 @@ pub fn of_step(look: &Look<'_>, lang: Lang) -> Option<Timeline> {
     let lanes: Vec<usize> = busy(look, window).take(LANES).collect();
     let left_out = left_out(look, window, lanes.len());
     Some(Timeline { held: held(rank, at, at), left_out, ..of_lanes(look, &lanes, window, lang) })
+}
+
+/// Slices that a page holds of the evidence of one finding.
+const OF_EVIDENCE: usize = 3000;
+/// Frames around it that are named, the innermost ones.
+const FRAMES: usize = 4;
+/// Rows that the evidence of a finding has.
+const ROWS: usize = 24;
+
+/// The costliest stretch of a finding with a quarter of its length on each side: why the device was idle, its queues, what the claim
+/// names. `None` where the finding is about no stretch.
+pub fn of_evidence(look: &Look<'_>, at: usize, lang: Lang) -> Option<Timeline> {
+    let finding = look.capture()?.findings.get(at)?;
+    let own = finding.stretches.first().filter(|own| !own.span.is_empty())?.span;
+    let (rank, names) = focus::about(look, finding);
+    let rank = rank?;
+    let span = look.lanes.aligned(rank, own);
+    let mut seen = Window::all(look.lanes.extent?);
+    seen.around(span);
+    let window = seen.span;
+    let several = finding.layer == Layer::Communication;
+    let focus = Focus::on(look, (rank, several), (own, span, window), &names, ROWS);
+    let steps = look.lanes.position(Of::Steps(rank));
+    let lanes: Vec<usize> = steps.into_iter().chain(focus.rows.iter().filter_map(Row::lane)).collect();
+    let name = |id: &model::StringId| report::text::plain(look.trace.strings.get(*id), report::text::NAME);
+    let before = focus.outer.len().saturating_sub(FRAMES);
+    let more = (before > 0).then(|| "…".to_owned());
+    let frames = more.into_iter().chain(focus.outer.iter().skip(before).map(name)).collect();
+    let evidence = Some(Evidence { span, rule: finding.rule, of: finding.stretches.len(), frames });
+    Some(Timeline { evidence, ..of_lanes_within(look, &lanes, window, OF_EVIDENCE, lang) })
 }
 
 /// Lanes on which there is something in a window that is not mostly frames of the interpreter.

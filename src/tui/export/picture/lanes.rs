@@ -30,8 +30,13 @@ const LONGEST: usize = 200;
 
 /// Some lanes over a window.
 pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> Timeline {
+    of_lanes_within(look, lanes, window, MOST, lang)
+}
+
+/// The same with at most so many slices.
+pub(super) fn of_lanes_within(look: &Look<'_>, lanes: &[usize], window: Span, most: usize, lang: Lang) -> Timeline {
     let slots: Vec<Range<usize>> = lanes.iter().map(|lane| slots(look, *lane, window)).collect();
-    let share = share(slots.iter().map(Range::len).collect());
+    let share = share(slots.iter().map(Range::len).collect(), most);
     let columns = COLUMNS.min(share.max(LEAST)) as u16;
     let whole: Vec<Option<Range<usize>>> =
         slots.into_iter().map(|slots| Some(slots).filter(|slots| slots.len() <= share.max(LEAST))).collect();
@@ -66,6 +71,7 @@ pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> T
         window,
         focus: window,
         zero: look.lanes.extent.map_or(0, |extent| extent.start),
+        evidence: None,
         held: Held::Window,
         column: condensed.then(|| window.len() / i64::from(columns)),
         lanes: drawn,
@@ -75,10 +81,9 @@ pub fn of_lanes(look: &Look<'_>, lanes: &[usize], window: Span, lang: Lang) -> T
     }
 }
 
-/// Slices that a lane may have so that all lanes together have no more than [`MOST`]: what short lanes leave is for the others.
-fn share(mut counts: Vec<usize>) -> usize {
+/// Slices that a lane may have so that all lanes together have no more than `left`: what short lanes leave is for the others.
+fn share(mut counts: Vec<usize>, mut left: usize) -> usize {
     counts.sort_unstable();
-    let mut left = MOST;
     for (count, lanes) in counts.iter().zip((1..=counts.len()).rev()) {
         if *count > left / lanes {
             return left / lanes;
