@@ -270,6 +270,10 @@ impl<S: Source> Dashboard<S> {
             prose::draw(lines, 0, &chrome.theme, area, buf);
             area.bottom().min(from + lines.len() as u16)
         };
+        if run.ranks == 0 {
+            y = put(&panel::standing(&scene, width), area.x, y, area.width, u16::MAX);
+            y = put(&panel::devices(&scene, width), area.x, y, area.width, u16::MAX);
+        }
         if run.ranks > 0 {
             let curve = if area.height >= 50 { 4 } else { usize::from(area.height >= 30) * 2 + 1 };
             y = put(&panel::speed(&scene, width, curve), area.x, y, area.width, u16::MAX);

@@ -7,6 +7,7 @@
 //! | [`state`] | what is kept of them |
 //! | [`moment`] | what was known at one moment: the newest, or one gone back to |
 //! | [`dashboard`] | keys, freezing, and where the panels lie |
+//! | `standing` | the state of the machine in a sentence |
 //! | `panel` | one file per panel |
 //! | `spark` | curves with gaps |
 //! | `words` | what counters are called and how their values are written |
@@ -18,6 +19,7 @@ pub mod moment;
 mod panel;
 mod reasons;
 mod spark;
+mod standing;
 pub mod state;
 mod words;
 

@@ -13,6 +13,16 @@ const GAP: &str = "·";
 pub fn curve(values: &[Option<f64>], width: usize, height: usize, role: Role) -> Vec<Line> {
     let shown = values.get(values.len().saturating_sub(width)..).unwrap_or_default();
     let most = shown.iter().flatten().copied().fold(0.0, f64::max);
+    drawn(shown, height, most, role)
+}
+
+/// The newest `width` values in one row, of which `most` is as high as the row.
+pub fn scaled(values: &[Option<f64>], width: usize, most: f64, role: Role) -> Line {
+    let shown = values.get(values.len().saturating_sub(width)..).unwrap_or_default();
+    drawn(shown, 1, most, role).into_iter().flatten().collect()
+}
+
+fn drawn(shown: &[Option<f64>], height: usize, most: f64, role: Role) -> Vec<Line> {
     let row = |row: usize| {
         let below = (height - 1 - row) as i64 * 8;
         let mut line = Line::new();

@@ -20,7 +20,12 @@ const VALUE: usize = 12;
 pub fn gauges(scene: &Scene<'_>, width: usize) -> Vec<Line> {
     let mut out = Vec::new();
     let mut group = None;
-    for (of, name, series) in scene.moment.gauges() {
+    // Devices that have rows of their own come last.
+    let is_device = |of: &Group| matches!(of, Group::Device(_));
+    let apart = super::devices::of(scene).len() >= super::SEVERAL;
+    let first = scene.moment.gauges().filter(|(of, ..)| !apart || !is_device(of));
+    let last = scene.moment.gauges().filter(|(of, ..)| apart && is_device(of));
+    for (of, name, series) in first.chain(last) {
         if group != Some(of) {
             group = Some(of);
             out.push(vec![piece(text::fit(&title(scene, of), width).into_owned(), Role::Title)]);

@@ -1,5 +1,6 @@
 //! Panels of the dashboard: each makes lines of a width from a moment, and nothing else.
 
+mod devices;
 mod events;
 mod gauges;
 mod layers;
@@ -8,6 +9,7 @@ mod ranks;
 mod speed;
 mod workload;
 
+pub use devices::{SEVERAL, devices};
 pub use events::events;
 pub use gauges::gauges;
 pub use layers::layers;
@@ -16,7 +18,7 @@ pub use ranks::ranks;
 pub use speed::speed;
 pub use workload::workload;
 
-use super::moment::Moment;
+use super::{moment::Moment, standing};
 use crate::tui::{
     glyph,
     lane::Kind,
@@ -68,6 +70,17 @@ impl Scene<'_> {
     fn mark(&self, layer: Layer) -> String {
         if self.theme.is_mono() { initial(layer).to_string() } else { glyph::SOLID.to_owned() }
     }
+}
+
+/// What the machine does, in a sentence of at most two lines.
+pub fn standing(scene: &Scene<'_>, width: usize) -> Vec<Line> {
+    let Some(event) = standing::of(&scene.moment) else { return Vec::new() };
+    let said = text::safe(if scene.lang == Lang::En { &event.en } else { &event.zh });
+    let role = if event.warns { Role::Warn } else { Role::Strong };
+    let mut lines = crate::tui::widget::prose::wrap(&[piece(said, role)], width, ("", ""));
+    lines.truncate(2);
+    lines.push(Line::new());
+    lines
 }
 
 /// Items beside each other, each of them whole, in as many lines as they need.
