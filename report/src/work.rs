@@ -28,6 +28,8 @@ pub enum Group {
     Operator,
     /// A place in a layer, or before or after the layers.
     Slot,
+    /// The same place in each layer, beside what it takes in the layer in the middle.
+    Layer,
     /// A name on the device.
     Kernel,
 }
@@ -64,6 +66,7 @@ pub fn all(trace: &Trace, analysis: &Analysis, index: usize, class: &Class, grou
         Group::Operator => rows(&works(rank, class), by_operator),
         Group::Kernel => rows(&works(rank, class), by_name(trace)),
         Group::Slot => slots(&Chosen { trace, analysis, index, rank, class }),
+        Group::Layer => layers(trace, analysis, index, class).into_iter().map(|(work, _)| work).collect(),
     }
 }
 
@@ -98,6 +101,40 @@ fn slots(side: &Chosen<'_>) -> Vec<Work> {
         Some(Sum { first: most.first, ..sum }.work(name, op))
     };
     slots.into_iter().filter_map(row).collect()
+}
+
+/// Every place of every layer, with how many times as long it takes as the same place of the layer in the middle: first those that
+/// take the most beyond that.
+pub fn layers(trace: &Trace, analysis: &Analysis, index: usize, class: &Class) -> Vec<(Work, f64)> {
+    let Some(rank) = analysis.ranks.get(index) else { return Vec::new() };
+    let side = Chosen { trace, analysis, index, rank, class };
+    let alignment = Alignment::of(&[side, side]);
+    let (reader, mut placer) = (Reader::new(side), Placer::new(&alignment, 0));
+    let mut sums: BTreeMap<(u32, u32), (Sum, &'static str)> = BTreeMap::new();
+    for step in side.steps() {
+        let places = placer.step(&reader, step);
+        let exclusive = side.rank.exclusive.get(step.ops.clone()).unwrap_or(&[]);
+        for ((op, exclusive), place) in side.rank.ops_of(step).iter().zip(exclusive).zip(places) {
+            let Some(layer) = place.layer else { continue };
+            let (sum, of) = sums.entry((place.slot, layer)).or_insert((Sum::default(), operator(op)));
+            sum.add(op, *exclusive);
+            *of = operator(op);
+        }
+    }
+    let mut usual: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
+    sums.iter().for_each(|((slot, _), (sum, _))| usual.entry(*slot).or_default().push(sum.busy));
+    usual.values_mut().for_each(|times| times.sort_unstable());
+    let median = |slot: u32| usual.get(&slot).and_then(|times| times.get(times.len() / 2)).copied().unwrap_or(0).max(1);
+    let row = |((slot, layer), (sum, op)): ((u32, u32), (Sum, &'static str))| {
+        let name = alignment.slots.get(slot as usize)?.key();
+        let beyond = sum.busy - median(slot);
+        let ratio = sum.busy as f64 / median(slot) as f64;
+        let name = name.strip_prefix("layer.").unwrap_or(&name);
+        Some((beyond, (sum.work(format!("{layer}.{name}"), op), ratio)))
+    };
+    let mut rows: Vec<_> = sums.into_iter().filter_map(row).collect();
+    rows.sort_by_key(|(beyond, _)| Reverse(*beyond));
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// Copies of a class that say their bytes, by direction, over the steps that count.

@@ -22,6 +22,8 @@ pub struct Row {
     pub short: String,
     /// Of a slot the kernel with the most time in it; empty of other rows.
     pub kernel: String,
+    /// Of a place of a layer, how many times as long it takes as that of the layer in the middle.
+    pub ratio: Option<f64>,
     /// All of these in lower case, for a filter.
     folded: String,
 }
@@ -38,6 +40,7 @@ impl Row {
 pub struct Works {
     operators: OnceLock<Vec<Row>>,
     slots: OnceLock<Vec<Row>>,
+    layers: OnceLock<Vec<Row>>,
     kernels: OnceLock<Vec<Row>>,
 }
 
@@ -47,11 +50,20 @@ impl Works {
         let counted = match group {
             Group::Operator => &self.operators,
             Group::Slot => &self.slots,
+            Group::Layer => &self.layers,
             Group::Kernel => &self.kernels,
         };
         counted.get_or_init(|| {
             let class = analysis.ranks.get(index).and_then(|rank| rank.main_class());
-            class.map_or(Vec::new(), |class| rows(trace, work::all(trace, analysis, index, class, group), group))
+            let Some(class) = class else { return Vec::new() };
+            if group == Group::Layer {
+                let (works, ratios): (Vec<Work>, Vec<f64>) =
+                    work::layers(trace, analysis, index, class).into_iter().unzip();
+                let mut rows = rows(trace, works, group);
+                rows.iter_mut().zip(ratios).for_each(|(row, ratio)| row.ratio = Some(ratio));
+                return rows;
+            }
+            rows(trace, work::all(trace, analysis, index, class, group), group)
         })
     }
 }
@@ -60,7 +72,7 @@ fn rows(trace: &Trace, works: Vec<Work>, group: Group) -> Vec<Row> {
     let names: Vec<&str> = works.iter().map(|work| work.name.as_str()).collect();
     let shorts = kernel_name::short_all(&names);
     let kernel = |work: &Work| {
-        let (track, row) = trace.locate(work.first.filter(|_| group == Group::Slot)?)?;
+        let (track, row) = trace.locate(work.first.filter(|_| matches!(group, Group::Slot | Group::Layer))?)?;
         let name = trace.lanes.get(track.0 as usize)?.name.get(row)?;
         Some(kernel_name::short(trace.strings.get(*name)))
     };
@@ -68,7 +80,7 @@ fn rows(trace: &Trace, works: Vec<Work>, group: Group) -> Vec<Row> {
         let short = if short.is_empty() { UNNAMED.to_owned() } else { short };
         let kernel = kernel(&work).unwrap_or_default();
         let folded = format!("{}\n{}\n{kernel}", work.name, work.op).to_lowercase();
-        Row { work, short, kernel, folded }
+        Row { work, short, kernel, ratio: None, folded }
     };
     works.into_iter().zip(shorts).map(row).collect()
 }

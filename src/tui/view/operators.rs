@@ -23,6 +23,9 @@ use report::{
     work::{Group, Work},
 };
 
+/// Times its median from which a place of a layer stands out; heuristic.
+const FAR: f64 = 1.2;
+
 /// By what the rows are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum By {
@@ -57,6 +60,8 @@ impl Operators {
         let all = scene.look.works(scene.rank, self.group);
         let mut rows: Vec<&Row> = all.iter().filter(|row| row.holds(filter)).collect();
         match (self.by, self.group) {
+            // What takes the most beyond its usual time comes first.
+            (By::Busy, Group::Layer) => {}
             (By::Busy, _) => rows.sort_by_key(|row| Reverse(row.work.busy)),
             (By::Count, _) => rows.sort_by_key(|row| Reverse(row.work.count)),
             (By::Idle, _) => rows.sort_by_key(|row| Reverse(row.work.idle)),
@@ -109,7 +114,7 @@ impl Operators {
             Group::Operator => held.reached(|kernel| kernel.op == work.op),
             Group::Kernel => held.reached(|kernel| kernel.name == work.name),
             // Products are held against their ceiling by kernel, which several slots may share.
-            Group::Slot => None,
+            Group::Slot | Group::Layer => None,
         }
     }
 
@@ -118,6 +123,10 @@ impl Operators {
         let what = match self.group {
             Group::Operator => Text::new("operators of", "算子："),
             Group::Slot => Text::new("slots of", "槽位："),
+            Group::Layer => Text::new(
+                "slots by layer, the furthest above their median first, of",
+                "各层槽位（超出中位数最多者在前）：",
+            ),
             Group::Kernel => Text::new("kernels of", "内核："),
         };
         let mean = scene.get(Text::new("times are per step", "时间为每步均值"));
@@ -160,7 +169,8 @@ impl View for Operators {
                 self.rows = Rows::default();
                 self.group = match self.group {
                     Group::Operator => Group::Slot,
-                    Group::Slot => Group::Kernel,
+                    Group::Slot => Group::Layer,
+                    Group::Layer => Group::Kernel,
                     Group::Kernel => Group::Operator,
                 }
             }
@@ -248,7 +258,7 @@ impl View for Operators {
                 title: format!("{}{}", scene.get(Text::new("name", "名称")), mark(By::Name)),
                 align: Align::Left,
                 // Slots have short names, and their kernels long ones.
-                width: if self.group == Group::Slot { 22 } else { 0 },
+                width: if matches!(self.group, Group::Slot | Group::Layer) { 22 } else { 0 },
             },
             number(Text::new("busy", "执行时间"), By::Busy),
             Column { title: scene.get(Text::new("share", "占比")).to_owned(), align: Align::Right, width: 7 },
@@ -258,6 +268,11 @@ impl View for Operators {
         match self.group {
             // Beside the slot, so that it is seen where there is no room for all columns.
             Group::Slot => columns.insert(1, left(Text::new("kernel", "内核"), 0)),
+            Group::Layer => {
+                columns.insert(1, left(Text::new("kernel", "内核"), 0));
+                let title = scene.get(Text::new("× median", "× 中位数")).to_owned();
+                columns.insert(3, Column { title, align: Align::Right, width: 9 });
+            }
             _ => columns.push(left(Text::new("operator", "算子"), 14)),
         }
         // Only where something was measured: an empty column would say that nothing was reached.
@@ -269,7 +284,7 @@ impl View for Operators {
         }
         let steps = class.used.max(1) as i64;
         let cells = |at: usize| -> Vec<Cell> {
-            let Some(Row { work, short, kernel, .. }) = rows.get(at) else { return Vec::new() };
+            let Some(Row { work, short, kernel, ratio, .. }) = rows.get(at) else { return Vec::new() };
             let mut cells = vec![
                 (text::safe(short), Role::Name),
                 (units::time(work.busy / steps), Role::Text),
@@ -279,6 +294,12 @@ impl View for Operators {
             ];
             match group {
                 Group::Slot => cells.insert(1, (text::safe(kernel), Role::Dim)),
+                Group::Layer => {
+                    cells.insert(1, (text::safe(kernel), Role::Dim));
+                    let ratio = ratio.unwrap_or(1.0);
+                    let role = if ratio >= FAR { Role::Warn } else { Role::Text };
+                    cells.insert(3, (format!("{ratio:.2}×"), role));
+                }
                 _ => cells.push((work.op.to_owned(), Role::Dim)),
             }
             if is_held {
