@@ -41,6 +41,7 @@ mod plan;
 mod plan_file;
 mod probe;
 mod record;
+mod recording;
 mod results;
 mod rules;
 mod run;

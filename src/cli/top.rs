@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -19,6 +20,7 @@ use super::{
     exit::{Exit, Usage},
     feed::{Feed, Told},
     interface::Interface,
+    recording::{Recorded, Replay},
     showing, terminal_text,
 };
 use crate::tui::{
@@ -48,6 +50,15 @@ pub struct Arguments {
     /// End after so many looks; lines are printed, also on a terminal.
     #[arg(long, value_name = "N")]
     count: Option<u32>,
+    /// Write what is seen to this file, to be shown once more with --replay.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["count", "replay"])]
+    record: Option<PathBuf>,
+    /// Show what was recorded in this file, and ask nothing.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["count", "metrics", "tools"])]
+    replay: Option<PathBuf>,
+    /// So many times as fast as it was recorded.
+    #[arg(long, value_name = "TIMES", default_value = "1", requires = "replay", value_parser = speed)]
+    speed: f64,
     #[command(flatten)]
     interface: Interface,
 }
@@ -57,12 +68,20 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("'{text}' is no time between 0.1 and 3600 seconds"))
 }
 
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|times| (0.1..=1000.0).contains(times));
+    speed.ok_or_else(|| format!("'{text}' is no number between 0.1 and 1000"))
+}
+
 /// What belongs to the machine, and not to this process.
 fn machine() -> Vec<Box<dyn Collector>> {
     vec![Box::new(ticks::Processors::default()), Box::new(frequency::Frequency), Box::new(power::Power::default())]
 }
 
 pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit> {
+    if let Some(path) = &arguments.replay {
+        return replay(global, &arguments, path);
+    }
     let server = arguments.metrics.as_deref().map(|url| Server::new(url, PATIENCE)).transpose();
     let server = server.map_err(|error| Usage(error.to_string()))?;
     let sources = devices::sources(&arguments.tools)?;
@@ -72,6 +91,7 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     }
     let settings = arguments.interface.settings(global)?;
     let (feed, inlet) = Feed::new();
+    let inlet = Recorded::new(inlet, arguments.record.as_deref())?;
     let clock = Clock::start();
     let told = |collector, group: fn(Counter) -> Group| -> Box<dyn Collector> {
         Box::new(Told { collector, feed: feed.clone(), group: Box::new(group) })
@@ -92,6 +112,23 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     drop(asking);
     // Not waited for: one of them may sit in a page that never comes.
     drop(samplers);
+    showing::end(session, left);
+    Ok(Exit::Done)
+}
+
+/// Shows a recording as it went by.
+fn replay(global: &Global, arguments: &Arguments, path: &Path) -> anyhow::Result<Exit> {
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        return Err(Usage(
+            "a recording is shown on a terminal; its lines are JSON and can be read as they are".to_owned(),
+        )
+        .into());
+    }
+    let settings = arguments.interface.settings(global)?;
+    let source = Replay::open(path, arguments.speed)?;
+    let title = format!("strato top · {}", path.display());
+    let mut session = Session::take(settings.mouse)?;
+    let left = session.show(&mut Dashboard::new(source, Run { title, ..Run::default() }, settings))?;
     showing::end(session, left);
     Ok(Exit::Done)
 }

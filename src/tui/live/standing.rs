@@ -172,8 +172,7 @@ fn devices<'a>(moment: &Moment<'a>) -> Vec<Device<'a>> {
 
 /// The name as the tool numbers it, without the product's.
 fn short(name: &str) -> String {
-    let number = name.split("  ").next().unwrap_or(name);
-    crate::tui::text::safe(number).split_whitespace().collect::<Vec<_>>().join(" ")
+    crate::tui::text::safe(name).split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

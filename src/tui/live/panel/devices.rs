@@ -16,7 +16,7 @@ use diagnosis::i18n::Text;
 
 /// Devices from which each has one row, and its counters stand further down.
 pub const SEVERAL: usize = 2;
-/// Cells of the name, of a number, and of the curve.
+/// Fewest cells of the name, of a number, and of the curve.
 const NAME: usize = 22;
 const NUMBER: usize = 9;
 const CURVE: usize = 8;
@@ -55,13 +55,14 @@ pub fn devices(scene: &Scene<'_>, width: usize) -> Vec<Line> {
         Text::new("°C", "°C"),
         Text::new("MHz", "MHz"),
     ];
-    let name = NAME.min(width.saturating_sub(titles.len() * NUMBER + CURVE + 2)).max(8);
+    let longest = all.iter().map(|(of, _)| text::width(of) + 1).max().unwrap_or(0).max(NAME);
+    let name = longest.min(width.saturating_sub(titles.len() * NUMBER + CURVE + 2)).max(8);
     let numbers = (width.saturating_sub(name) / NUMBER).min(titles.len());
     let curve = width.saturating_sub(name + numbers * NUMBER + 2);
     let mut head = vec![piece(cell(scene.get(Text::new("Devices", "设备")), name, false), Role::Title)];
     head.extend(titles.iter().take(numbers).map(|title| piece(cell(scene.get(*title), NUMBER, true), Role::Dim)));
     if curve >= CURVE {
-        let scale = scene.get(Text::new("  busy, 0 to 100 %", "  利用率，0 到 100 %"));
+        let scale = scene.get(Text::new("  0–100 %", "  0–100 %"));
         head.push(piece(text::fit(scale, curve + 2).into_owned(), Role::Dim));
     }
     let mut out = vec![head];
