@@ -7,7 +7,7 @@ use model::Trace;
 use report::{
     diff::DiffReport,
     html::{self, Pictures},
-    screen::brief,
+    screen::{brief, diff},
 };
 
 use crate::tui::{Opened, export::picture};
@@ -40,5 +40,12 @@ pub(super) fn comparison(report: &DiffReport, captures: Option<[Input; 2]>, lang
     };
     let timelines = captures.map_or([None, None], |captures| captures.map(timeline));
     let title = report.heads.each_ref().map(|head| head.name.as_str()).join(" · ");
-    html::comparison(&report.document(lang), &title, &timelines, report.heads.iter().any(|head| head.simulated), lang)
+    let bars = diff::bars(report, lang);
+    html::comparison(
+        &report.document(lang),
+        &title,
+        (&bars, &timelines),
+        report.heads.iter().any(|head| head.simulated),
+        lang,
+    )
 }

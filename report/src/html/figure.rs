@@ -8,6 +8,7 @@ use super::badge;
 use crate::{
     model::{Capture, ClassPart, RankPart},
     phrase,
+    screen::diff::Bar,
     sections::words,
     svg::escape,
     text, units,
@@ -84,6 +85,29 @@ fn bar(out: &mut String, class: &ClassPart, lang: Lang) {
         let _ = write!(told, "<li class=\"{}\"><i></i>{name} <b>{share}</b></li>", layer.key());
     }
     let _ = write!(out, "</svg>\n<ul class=\"shares\">{told}</ul>\n");
+}
+
+/// From one side to the other, a bar per difference.
+pub fn waterfall(bars: &[Bar], lang: Lang) -> String {
+    if bars.is_empty() {
+        return String::new();
+    }
+    let title = Text::new("What makes the difference", "差异的来源").get(lang);
+    let mut out = format!("<figure class=\"waterfall\">\n<h3>{title}</h3>\n");
+    for bar in bars {
+        let [begin, end] = bar.ends.map(|part| part * 1000.0);
+        let _ = writeln!(
+            out,
+            "<p><span>{}</span><b>{}</b><svg viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+             <rect class=\"{}\" x=\"{begin:.1}\" width=\"{:.1}\" height=\"10\"/></svg></p>",
+            escape(&text::plain(&bar.name, text::NAME)),
+            escape(&bar.said),
+            bar.kind,
+            (end - begin).max(2.0)
+        );
+    }
+    out.push_str("</figure>\n");
+    out
 }
 
 /// How long the steps of the main class were.

@@ -24,8 +24,9 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 
 use super::{
-    document::Document,
+    document::{Block, Document},
     model::{Capture, Report},
+    screen::diff::Bar,
     sections::{self, Part},
     svg::escape,
     timeline::Timeline,
@@ -91,19 +92,31 @@ pub fn document(document: &Document, title: &str, simulated: bool, lang: Lang) -
     framed(title, &contents.list(), &body, simulated, lang)
 }
 
-/// A comparison as a page of its own, with the timelines of both sides below: they move together.
+/// A comparison as a page of its own, with the waterfall and the timelines of both sides after the answer: they move together.
 pub fn comparison(
     document: &Document,
     title: &str,
-    timelines: &[Option<Timeline>; 2],
+    (bars, timelines): (&[Bar], &[Option<Timeline>; 2]),
     simulated: bool,
     lang: Lang,
 ) -> String {
     let mut contents = Contents::default();
-    let mut body = contents.section(document);
+    // The title and the answer stand before the pictures, each other part folded below them.
+    let is_part = |block: &Block| matches!(block, Block::Heading { level: 2, .. });
+    let starts: Vec<usize> = document.blocks.iter().enumerate().filter(|(_, b)| is_part(b)).map(|(at, _)| at).collect();
+    let ends = starts.iter().skip(1).copied().chain([document.blocks.len()]);
+    let part = |from: usize, to: usize| Document { blocks: document.blocks.get(from..to).unwrap_or_default().to_vec() };
+    let mut parts = starts.iter().copied().zip(ends);
+    let first = parts.next().map_or(document.blocks.len(), |(_, end)| end);
+    let mut body = contents.section(&part(0, first));
+    body.push_str(&figure::waterfall(bars, lang));
     for (timeline, side) in timelines.iter().zip(["A", "B"]) {
         let name = format!("{} {side}", TIMELINE.get(lang));
         body.push_str(&timeline.as_ref().map_or_else(String::new, |own| canvas(own, &name, &mut contents, lang)));
+    }
+    for (from, to) in parts {
+        let section = contents.section(&part(from, to));
+        body.push_str(&folded(&section, ""));
     }
     framed(title, &contents.list(), &body, simulated, lang)
 }

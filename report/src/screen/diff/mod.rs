@@ -11,6 +11,8 @@ use super::{
     canvas::{self, Line, Look, Style, left, middle, wrap_at_most},
     say,
 };
+pub use waterfall::Bar;
+
 use crate::{
     diff::{DiffReport, is_large, unknown},
     document::Inlines,
@@ -41,6 +43,13 @@ pub fn render(report: &DiffReport, given: [&str; 2], lang: Lang, look: Look) -> 
     let mut out = String::new();
     screen.lines().iter().for_each(|line| line.write(&mut out, look));
     out
+}
+
+/// The waterfall of a comparison as bars; none where there is no difference to show.
+pub fn bars(report: &DiffReport, lang: Lang) -> Vec<Bar> {
+    let look = Look { width: 0, colour: false, ascii: false };
+    let both = Both { report, given: ["A", "B"], lang, look, names: names(report) };
+    report.difference.as_ref().map_or(Vec::new(), |difference| both.bars(difference))
 }
 
 struct Both<'a> {

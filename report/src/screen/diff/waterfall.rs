@@ -23,6 +23,19 @@ const LEAST: i64 = 200;
 /// Narrowest bar that shows anything.
 const BAR: usize = 10;
 
+/// A bar of a waterfall.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What makes the difference, or a side.
+    pub name: String,
+    /// How much, with its unit.
+    pub said: String,
+    /// Where it begins and ends, as parts of the longest.
+    pub ends: [f64; 2],
+    /// `whole` of a side, `more` or `less` of a difference.
+    pub kind: &'static str,
+}
+
 impl Both<'_> {
     /// What makes a difference, as words: what the device waits for instead of the name of a bucket.
     fn mover(&self, mover: &Mover, name: String) -> String {
@@ -35,26 +48,56 @@ impl Both<'_> {
         }
     }
 
+    /// What makes the difference, the largest first, and one row for all others: its name and what it takes on each side.
+    fn rows(&self, difference: &Difference, room: usize) -> Vec<(String, [i64; 2])> {
+        let longer = difference.waterfall.from.max(difference.waterfall.to);
+        let movers: Vec<_> = movers(difference).into_iter().filter(|mover| mover.delta() != 0).collect();
+        let weighty = movers.iter().filter(|mover| mover.delta().abs().saturating_mul(LEAST) >= longer).count();
+        let listed = weighty.max(3).min(movers.len()).min(MOST).min(room.saturating_sub(4));
+        let (first, rest) = movers.split_at(listed);
+        let named = |mover: &Mover| self.mover(mover, sections::mover_name(self.report, mover, self.lang));
+        let mut rows: Vec<_> = first.iter().map(|mover| (named(mover), mover.sides)).collect();
+        if !rest.is_empty() {
+            let sum = |n: usize| rest.iter().map(|mover| mover.sides[n]).sum::<i64>();
+            let name = self.fill(Text::new("{n} others", "其余 {n} 项"), &[("n", rest.len().to_string())]);
+            rows.push((name, [sum(0), sum(1)]));
+        }
+        rows
+    }
+
+    /// The same as bars between sums, from the first side to the second.
+    pub(super) fn bars(&self, difference: &Difference) -> Vec<Bar> {
+        let (from, to) = (difference.waterfall.from, difference.waterfall.to);
+        let scale = units::Scale::of([from, to]);
+        let rows = self.rows(difference, usize::MAX);
+        let most = highest(&rows, from).max(to).max(1) as f64;
+        let whole = |name: &String, ns: i64| Bar {
+            name: name.clone(),
+            said: format!("{} {}", scale.digits(ns), scale.name()),
+            ends: [0.0, ns as f64 / most],
+            kind: "whole",
+        };
+        let mut out = vec![whole(&self.names[0], from)];
+        let mut at = from;
+        for (name, [a, b]) in rows {
+            let delta = b - a;
+            let sign = if delta > 0 { "+" } else { "−" };
+            let ends = [at.min(at + delta), at.max(at + delta)].map(|ns| (ns as f64 / most).clamp(0.0, 1.0));
+            let kind = if delta > 0 { "more" } else { "less" };
+            let said = format!("{sign}{} {}", scale.digits(delta.abs()), scale.name());
+            out.push(Bar { name, said, ends, kind });
+            at += delta;
+        }
+        out.push(whole(&self.names[1], to));
+        out
+    }
+
     /// From one side to the other, the largest difference first.
     pub(super) fn waterfall(&self, difference: &Difference, room: usize) -> Vec<Line> {
         let waterfall = &difference.waterfall;
         let (from, to) = (waterfall.from, waterfall.to);
         let scale = units::Scale::of([from, to]);
-        let movers: Vec<_> = movers(difference).into_iter().filter(|mover| mover.delta() != 0).collect();
-        let weighty = movers.iter().filter(|mover| mover.delta().abs().saturating_mul(LEAST) >= from.max(to)).count();
-        let listed = weighty.max(3).min(movers.len()).min(MOST).min(room.saturating_sub(4));
-        let (first, rest) = movers.split_at(listed);
-        // Sums between which each bar stands.
-        let mut rows: Vec<(String, Option<[i64; 2]>, i64)> = Vec::new();
-        for mover in first {
-            let name = sections::mover_name(self.report, mover, self.lang);
-            rows.push((self.mover(mover, name), Some(mover.sides), mover.delta()));
-        }
-        if !rest.is_empty() {
-            let sum = |n: usize| rest.iter().map(|mover| mover.sides[n]).sum::<i64>();
-            let name = self.fill(Text::new("{n} others", "其余 {n} 项"), &[("n", rest.len().to_string())]);
-            rows.push((name, Some([sum(0), sum(1)]), sum(1) - sum(0)));
-        }
+        let rows = self.rows(difference, room);
         let [a, b] = self.names.each_ref().map(|name| fit(name, 12));
         let width = self.width();
         let number = (a.width() + 2).max(b.width() + 2).min(width.saturating_sub(15) / 3).max(8);
@@ -64,8 +107,7 @@ impl Both<'_> {
         let label = names.clamp(12, (width / 3).max(16)).min(width.saturating_sub(numbers).max(8));
         let bar = width.saturating_sub(label + numbers + 1);
         let bar = if bar < BAR { 0 } else { bar };
-        let most = rows.iter().fold((from, from), |(at, most), (_, _, delta)| (at + delta, most.max(at + delta))).1;
-        let most = most.max(to).max(1);
+        let most = highest(&rows, from).max(to).max(1);
         let cell = |ns: i64| (i128::from(ns.clamp(0, most)) * bar as i128 / i128::from(most)) as usize;
         let head = self.fill(
             match waterfall.basis {
@@ -83,8 +125,9 @@ impl Both<'_> {
         let blank = || right("", number);
         out.push(total(&self.names[0], from, [right(&scale.digits(from), number), blank(), blank()]));
         let mut at = from;
-        for (name, sides, delta) in &rows {
-            let [own_a, own_b] = sides.unwrap_or_default().map(|ns| right(&scale.digits(ns), number));
+        for (name, sides) in &rows {
+            let delta = &(sides[1] - sides[0]);
+            let [own_a, own_b] = sides.map(|ns| right(&scale.digits(ns), number));
             let sign = if *delta > 0 { "+" } else { "−" };
             let differs = right(&format!("{sign}{}", scale.digits(delta.saturating_abs())), number);
             let (low, high) = (at.min(at + delta), at.max(at + delta));
@@ -108,4 +151,10 @@ impl Both<'_> {
         out.push(total(&self.names[1], to, [blank(), right(&scale.digits(to), number), whole]));
         out
     }
+}
+
+/// The highest of the sums between which bars stand.
+fn highest(rows: &[(String, [i64; 2])], from: i64) -> i64 {
+    let next = |(at, most): (i64, i64), (_, [a, b]): &(String, [i64; 2])| (at + b - a, most.max(at + b - a));
+    rows.iter().fold((from, from), next).1
 }
