@@ -52,8 +52,15 @@ struct Cost {
 /// Draws while it is on; a message switches it on or off.
 fn watch(inlet: Inlet, run: Run, switch: &Receiver<bool>) -> Cost {
     let keymap = Keymap::load(None).unwrap();
-    let settings =
-        Settings { lang: Lang::En, theme: "dark".into(), depth: Depth::True, ascii: false, mouse: false, keymap };
+    let settings = Settings {
+        lang: Lang::En,
+        theme: "dark".into(),
+        depth: Depth::True,
+        ascii: false,
+        mouse: false,
+        keymap,
+        start: Default::default(),
+    };
     let mut dashboard = Dashboard::new(inlet, run, settings);
     let options = TerminalOptions { viewport: Viewport::Fixed(SCREEN) };
     let mut terminal = Terminal::with_options(CrosstermBackend::new(io::sink()), options).unwrap();

@@ -104,8 +104,15 @@ fn opening(file: PathBuf, told: Sender<Told>) -> Opening<store::Error> {
         Ok(opened)
     });
     let keymap = Keymap::load(None).unwrap();
-    let settings =
-        Settings { lang: Lang::En, theme: "dark".into(), depth: Depth::True, ascii: false, mouse: false, keymap };
+    let settings = Settings {
+        lang: Lang::En,
+        theme: "dark".into(),
+        depth: Depth::True,
+        ascii: false,
+        mouse: false,
+        keymap,
+        start: Default::default(),
+    };
     Opening::new(job.unwrap(), arrived, settings)
 }
 

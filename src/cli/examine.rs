@@ -95,6 +95,16 @@ impl Examine {
         self.samples || !self.paths.is_empty()
     }
 
+    /// The paths as a shell reads them, for a command that opens them again.
+    pub fn named(&self) -> String {
+        let plain = |path: &str| path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@".contains(c));
+        let quoted = |path: &PathBuf| {
+            let path = path.display().to_string();
+            if plain(&path) { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
+        };
+        if self.samples { "--samples".to_owned() } else { self.paths.iter().map(quoted).collect::<Vec<_>>().join(" ") }
+    }
+
     /// The two paths, where there are two and nothing is read beside them that belongs to one capture alone.
     pub fn two(&self) -> Option<[&Path; 2]> {
         let alone = self.kernel_metrics.files.is_empty() && self.probed.file.is_none();

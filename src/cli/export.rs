@@ -17,6 +17,7 @@ use super::{
 };
 use crate::tui::{
     App, Keymap, Opened, Settings,
+    at::Start,
     export::{picture, screen},
     theme::{Depth, Theme},
 };
@@ -109,7 +110,15 @@ impl Form {
 /// How the interface looks where nobody chose.
 fn settings(lang: Lang) -> Settings {
     let keymap = Keymap::load(None).unwrap_or_default();
-    Settings { lang, theme: Theme::NAMES[0].to_owned(), depth: Depth::True, ascii: false, mouse: false, keymap }
+    Settings {
+        lang,
+        theme: Theme::NAMES[0].to_owned(),
+        depth: Depth::True,
+        ascii: false,
+        mouse: false,
+        keymap,
+        start: Start::default(),
+    }
 }
 
 /// What a trace for Perfetto holds, and what it could not hold.

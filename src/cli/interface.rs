@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::{Global, exit::Usage};
 use crate::tui::{
     Keymap, Settings,
+    at::Start,
     theme::{Depth, Theme},
 };
 
@@ -49,6 +50,7 @@ impl Interface {
             ascii: self.ascii || own.ascii.unwrap_or_else(|| !is_utf8(variable)),
             mouse: !self.no_mouse && own.mouse.unwrap_or(true),
             keymap: keymap(self.keys.as_deref())?,
+            start: Start::default(),
         })
     }
 }

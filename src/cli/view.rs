@@ -18,7 +18,11 @@ use super::{
     progress::Bar,
     showing,
 };
-use crate::tui::{self, App, Job, Opened, Session, opened};
+use crate::tui::{
+    self, App, Job, Opened, Session,
+    at::{At, Start},
+    opened,
+};
 
 /// Look at captures in the terminal: the verdict, the findings and their evidence in the timeline.
 ///
@@ -34,6 +38,9 @@ pub struct Arguments {
     terms: Terms,
     #[command(flatten)]
     interface: Interface,
+    /// Look at this place first: a step, a time from the beginning, how much time is seen, a rank, a lane.
+    #[arg(long, value_name = "step=N,t=TIME,for=TIME,rank=N,lane=NAME")]
+    at: Option<At>,
     /// Print the keymap of the program, to be changed, and end.
     #[arg(long)]
     print_keys: bool,
@@ -57,7 +64,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
         .into());
     }
     // A keymap that cannot be used is told before anything long is done.
-    let settings = arguments.interface.settings(global)?;
+    let mut settings = arguments.interface.settings(global)?;
+    settings.start = Start { paths: arguments.examine.named(), at: arguments.at };
     // What has no path measures this machine, and says on stderr what it does; so does -v.
     if global.logging.is_verbose() || !arguments.examine.reads_files() {
         let opened = Opened::new(arguments.examine.run(global, false)?.0.captures);

@@ -126,6 +126,9 @@ actions! {
     Invert "invert" List "invert the order" "反转排序";
     Regroup "regroup" List "another grouping" "切换分组";
     CopyRemedy "copy_remedy" List "copy the remedy" "复制建议";
+    Explain "explain" List "what the rule says" "规则说明";
+    Matches "matches" Timeline "list the matches" "列出匹配";
+    CopyLink "copy_link" Timeline "copy a link to here" "复制此处的链接";
     Follow "follow" Timeline "launch or its work" "下发或其执行";
     FollowSlot "follow_slot" Timeline "hold the slot still" "槽位对齐到同一列";
     ZoomIn "zoom_in" Timeline "zoom in" "放大";

@@ -1,7 +1,9 @@
 //! The interface on captures: which view is seen, and what becomes of a key or a click. It knows no terminal: a frame is
 //! cells in a buffer, so that tests see what people see.
 
+pub(super) mod command;
 mod early;
+mod file;
 mod head;
 
 use std::sync::Arc;
@@ -10,14 +12,14 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     action::{Action, Scope},
+    at::Start,
     captures::Captures,
     chrome::{Asked, COMMON, Chrome},
-    export::{self, Export},
+    export::Export,
     face::Face,
     key::Key,
     keymap::Keymap,
     opened::{Look, Opened},
-    text,
     theme::Depth,
     view::{self, Effect, Place, Point, Scene, View},
 };
@@ -38,6 +40,8 @@ pub struct Settings {
     pub mouse: bool,
     /// Keys.
     pub keymap: Keymap,
+    /// What it is started on.
+    pub start: Start,
 }
 
 /// What only the owner of the terminal can do.
@@ -73,6 +77,8 @@ pub struct App {
     /// What is being done to the captures, and for how long, while they are not diagnosed.
     doing: Option<String>,
     touched: bool,
+    /// Places of which one is being chosen.
+    choices: Vec<Place>,
 }
 
 /// The scene for a view, borrowed apart from the views.
@@ -85,6 +91,7 @@ macro_rules! scene {
             lang: $app.chrome.lang,
             theme: &$app.chrome.theme,
             search: &$app.search,
+            width: $app.body.width,
         }
     };
 }
@@ -102,6 +109,9 @@ impl App {
         app.capture = capture;
         app.lead();
         app.chrome.message = (!said.is_empty()).then_some(said);
+        if let Some(at) = app.chrome.start.at.clone() {
+            app.go_to(&at);
+        }
         app
     }
 
@@ -117,6 +127,7 @@ impl App {
             body: Rect::default(),
             doing: None,
             touched: false,
+            choices: Vec::new(),
         }
     }
 
@@ -198,6 +209,8 @@ impl App {
                 self.search = search;
                 if self.search.is_empty() { None } else { self.act(Action::SearchNext) }
             }
+            Asked::Command(typed) => self.command(&typed),
+            Asked::Chosen(at) => self.choices.get(at).copied().and_then(|place| self.show(place)),
             Asked::Point(point) => {
                 let (Point::Click(x, y) | Point::Wheel(x, y, _) | Point::Drag((x, y), _)) = point;
                 let inside = self.body.contains((x, y).into());
@@ -213,6 +226,8 @@ impl App {
             self.chrome.refuse(action);
             return None;
         }
+        // What was said before is over, whatever led here.
+        self.chrome.message = None;
         if let Some(request) = self.chrome.act(action) {
             return request;
         }
@@ -244,22 +259,6 @@ impl App {
             },
         }
         None
-    }
-
-    /// What is seen as text, and what the view has in other forms.
-    fn export(&mut self) -> Option<Request> {
-        let at = self.view();
-        let look = self.captures.look(self.capture)?;
-        let (action, view) = self.views.get_mut(at).filter(|(_, view)| is_ready(view.as_ref(), &look))?;
-        let name = action.id().trim_start_matches("show_");
-        let mut buf = Buffer::empty(self.body);
-        view.draw(&scene!(self, look), self.body, &mut buf);
-        let mut forms = view.export(&scene!(self, look));
-        if forms.iter().all(|(extension, _)| *extension != "txt") {
-            forms.insert(0, ("txt", export::text(&text::rows(&buf, self.body))));
-        }
-        let file = |(extension, text)| Export { name: name.to_owned(), extension, text };
-        Some(Request::Save(forms.into_iter().map(file).collect()))
     }
 
     fn go(&mut self, view: usize) {
@@ -294,6 +293,17 @@ impl App {
                 None
             }
             Effect::Copy(text) => Some(Request::Copy(text)),
+            Effect::Link(at) => Some(Request::Copy(self.link(&at))),
+            Effect::Tell(title, lines) => {
+                self.chrome.show(title, lines);
+                None
+            }
+            Effect::Choose(title, choices) => {
+                let (lines, places) = choices.into_iter().unzip();
+                self.choices = places;
+                self.chrome.choose(title, lines);
+                None
+            }
             Effect::Show(place) => {
                 if matches!(place, Place::Evidence(..)) {
                     // The keys that go from match to match go through the evidence now.

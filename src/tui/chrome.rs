@@ -6,12 +6,14 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     action::{Action, Scope},
     app::{Request, Settings},
+    at::Start,
     key::Key,
     keymap::Keymap,
-    popup::{self, Outcome, Popup},
+    popup::{self, Outcome, Page, Popup},
     text,
     theme::{Role, Theme},
     view::Point,
+    widget::prose::Line,
 };
 use diagnosis::i18n::{Lang, Text};
 
@@ -33,6 +35,8 @@ pub struct Chrome {
     pub message: Option<String>,
     /// What can be clicked, from the last frame.
     pub hits: Vec<(Rect, Action)>,
+    /// What the program was started on.
+    pub start: Start,
     ascii: bool,
     mouse: bool,
     popup: Option<Popup>,
@@ -48,6 +52,10 @@ pub enum Asked {
     Act(Action),
     /// To search for this.
     Search(String),
+    /// A command with its argument.
+    Command(String),
+    /// One of the lines that [`Chrome::choose`] showed.
+    Chosen(usize),
     /// The mouse did something to what fills the screen.
     Point(Point),
 }
@@ -55,13 +63,14 @@ pub enum Asked {
 impl Chrome {
     /// The surroundings as they were asked for.
     pub fn new(settings: Settings) -> Self {
-        let Settings { lang, theme, depth, ascii, mouse, keymap } = settings;
+        let Settings { lang, theme, depth, ascii, mouse, keymap, start } = settings;
         Self {
             keymap,
             theme: Theme::new(&theme, depth),
             lang,
             message: None,
             hits: Vec::new(),
+            start,
             ascii,
             mouse,
             popup: None,
@@ -78,6 +87,7 @@ impl Chrome {
             ascii: self.ascii,
             mouse: self.mouse,
             keymap: self.keymap.clone(),
+            start: self.start.clone(),
         }
     }
 
@@ -108,6 +118,8 @@ impl Chrome {
         match outcome {
             Outcome::Act(action) => Asked::Act(action),
             Outcome::Search(search) => Asked::Search(search),
+            Outcome::Command(typed) => Asked::Command(typed),
+            Outcome::Chosen(at) => Asked::Chosen(at),
             Outcome::Stay | Outcome::Close => Asked::Nothing,
         }
     }
@@ -141,6 +153,16 @@ impl Chrome {
             (Some(from), Some(to)) => self.point(Point::Drag(from, to)),
             _ => Asked::Nothing,
         }
+    }
+
+    /// Shows lines under a title, to be read.
+    pub fn show(&mut self, title: String, lines: Vec<Line>) {
+        self.popup = Some(Popup::Page(Page::new(title, lines, false)));
+    }
+
+    /// The same, of which one can be taken.
+    pub fn choose(&mut self, title: String, lines: Vec<Line>) {
+        self.popup = Some(Popup::Page(Page::new(title, lines, true)));
     }
 
     /// Says that an action means nothing now.

@@ -23,6 +23,7 @@
 
 pub mod action;
 pub mod app;
+pub mod at;
 mod backend;
 pub mod captures;
 pub mod chrome;

@@ -1,10 +1,13 @@
 //! What lies over a view for a moment: the help, the palette, and the line in which a search is typed. All of them are made
 //! from the actions and the keymap.
 
+mod page;
+
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Widget};
 
 use super::{
     action::{Action, Scope},
+    app::command::{COMMANDS, is_command},
     glyph,
     key::Key,
     keymap::Keymap,
@@ -13,6 +16,7 @@ use super::{
     widget::rows::Rows,
 };
 use diagnosis::i18n::{Lang, Text};
+pub use page::Page;
 
 /// Characters of a search or of a filter.
 const LONGEST: usize = 200;
@@ -31,6 +35,8 @@ pub enum Popup {
     },
     /// A search that is being typed.
     Search(String),
+    /// Lines to be read or chosen from.
+    Page(Page),
 }
 
 /// What a key did to a popup.
@@ -44,6 +50,10 @@ pub enum Outcome {
     Act(Action),
     /// It goes, and this is searched for.
     Search(String),
+    /// It goes, and this command is carried out.
+    Command(String),
+    /// It goes, and this line of it is taken.
+    Chosen(usize),
 }
 
 /// What a popup is drawn with.
@@ -93,6 +103,7 @@ impl Popup {
                     return Outcome::Stay;
                 }
                 match action {
+                    Some(Action::Open) if is_command(typed) => Outcome::Command(typed.clone()),
                     Some(Action::Open) => matching(typed).get(rows.at).map_or(Outcome::Close, |a| Outcome::Act(*a)),
                     Some(Action::Back | Action::Quit) => Outcome::Close,
                     Some(action) => {
@@ -102,6 +113,7 @@ impl Popup {
                     None => Outcome::Stay,
                 }
             }
+            Self::Page(page) => page.key(action),
             Self::Search(typed) => {
                 if edit(typed, key) {
                     return Outcome::Stay;
@@ -121,6 +133,7 @@ impl Popup {
         match self {
             Self::Help(rows) => (0..3).for_each(|_| rows.scroll(action, usize::MAX / 2)),
             Self::Palette { typed, rows } => (0..3).for_each(|_| rows.act(action, matching(typed).len())),
+            Self::Page(page) => (0..3).for_each(|_| page.turn(action)),
             Self::Search(_) => {}
         }
     }
@@ -130,6 +143,10 @@ impl Popup {
         match self {
             Self::Help(rows) => help(rows, look, area, buf),
             Self::Palette { typed, rows } => palette(typed, rows, look, area, buf),
+            Self::Page(page) => {
+                page.draw(look, area, buf);
+                Vec::new()
+            }
             Self::Search(typed) => {
                 let line = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
                 ratatui::widgets::Clear.render(line, buf);
@@ -255,8 +272,28 @@ fn palette(typed: &str, rows: &mut Rows, look: &Look<'_>, area: Rect, buf: &mut 
     let inner = frame(title, (60, 20), look, area, buf);
     prompt(":", typed, Rect { height: inner.height.min(1), ..inner }, look, buf);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
-    let top = rows.seen(found.len(), usize::from(list.height));
     let mut hits = Vec::new();
+    // What takes an argument is told as long as it may be meant.
+    let word = typed.split(' ').next().unwrap_or("");
+    let told = COMMANDS.iter().filter(|(usage, _)| usage.split(' ').next().is_some_and(|name| name.starts_with(word)));
+    let told: Vec<_> = if word.is_empty() || found.is_empty() { told.collect() } else { Vec::new() };
+    let below = (inner.height as usize).saturating_sub(found.len() + 1).min(told.len()).max(if word.is_empty() {
+        told.len()
+    } else {
+        0
+    });
+    let list = Rect { height: list.height.saturating_sub(below as u16), ..list };
+    for ((usage, what), y) in told.into_iter().take(below).zip(list.bottom()..inner.bottom()) {
+        let style = look.theme.style(Role::Dim);
+        text::put(
+            buf,
+            (inner.x + 2, y),
+            &format!(":{usage:<14} {}", what.get(look.lang)),
+            inner.width.saturating_sub(2),
+            style,
+        );
+    }
+    let top = rows.seen(found.len(), usize::from(list.height));
     for ((at, action), y) in found.iter().enumerate().skip(top).zip(list.top()..list.bottom()) {
         let line = Rect { y, height: 1, ..list };
         entry(*action, Rect { x: line.x + 2, width: line.width.saturating_sub(2), ..line }, look, buf);

@@ -86,6 +86,7 @@ fn settings() -> Settings {
         ascii: false,
         mouse: true,
         keymap: Keymap::load(None).unwrap(),
+        start: Default::default(),
     }
 }
 

@@ -21,6 +21,7 @@ fn settings() -> Settings {
         ascii: false,
         mouse: true,
         keymap: Keymap::load(None).unwrap(),
+        start: Default::default(),
     }
 }
 

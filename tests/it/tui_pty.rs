@@ -32,7 +32,7 @@ fn is_stopped(process: &str) -> bool {
 fn keys_sizes_and_a_quiet_end() {
     let notes = tempfile::tempdir().unwrap();
     let mut session = Session::view(notes.path(), "");
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     assert!(session.screen.lock().unwrap().screen().alternate_screen());
     session.keys("2");
     session.wait_for("idle: why");
@@ -58,7 +58,7 @@ fn keys_sizes_and_a_quiet_end() {
 fn a_key_that_comes_with_another_size_is_taken() {
     let notes = tempfile::tempdir().unwrap();
     let mut session = Session::view(notes.path(), "");
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     for turn in 0..10 {
         let (key, shown) = [("2", "idle: why"), ("3", "in the timeline: stretch")][turn % 2];
         session.resize(24 + (turn as u16 % 3), 90 + turn as u16);
@@ -70,12 +70,43 @@ fn a_key_that_comes_with_another_size_is_taken() {
 }
 
 #[cfg(target_os = "linux")] // which lists the children of a process
+/// "copied" was said inside tmux, whose buffer was empty: in its default settings it keeps the terminal's sequence for itself.
+#[test]
+fn inside_tmux_its_own_buffer_has_what_was_copied() {
+    let notes = tempfile::tempdir().unwrap();
+    let tmux = notes.path().join("tmux");
+    let script = format!("#!/bin/sh\necho \"$@\" > '{0}/asked'\ncat > '{0}/buffer'\n", notes.path().display());
+    std::fs::write(&tmux, script).unwrap();
+    std::fs::set_permissions(&tmux, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let variables = format!("TMUX=/tmp/none,1,0 PATH='{}':\"$PATH\"", notes.path().display());
+    let mut session = Session::strato_in(&variables, notes.path(), &format!("view {}", SAMPLE));
+    session.resize(40, 120);
+    session.wait_for("A decode step takes");
+    session.keys("3y");
+    session.wait_for("copied to tmux's buffer");
+    let note = |name: &str| std::fs::read_to_string(notes.path().join(name)).unwrap();
+    assert_eq!(note("asked").trim(), "load-buffer -w -");
+    assert!(note("buffer").contains("RT-14"), "{}", note("buffer"));
+    assert!(!session.raw().contains("\u{1b}]52;"));
+    session.keys("q");
+    session.ends(notes.path(), "0");
+    // Elsewhere nobody answers, and that is said.
+    let mut session = Session::view(notes.path(), "");
+    session.resize(40, 120);
+    session.wait_for("A decode step takes");
+    session.keys("3y");
+    session.wait_for("some terminals ignore it");
+    assert!(session.raw().contains("\u{1b}]52;c;"));
+    session.keys("q");
+    session.ends(notes.path(), "0");
+}
+
 #[test]
 fn signals_end_it_and_leave_the_terminal_as_it_was() {
     for (name, code) in [("TERM", "143"), ("HUP", "129"), ("INT", "130")] {
         let notes = tempfile::tempdir().unwrap();
         let session = Session::view(notes.path(), "");
-        session.wait_for("Verdict");
+        session.wait_for(" step takes ");
         let strato = session.strato();
         signal(name, &strato);
         session.ends(notes.path(), code);
@@ -87,14 +118,14 @@ fn signals_end_it_and_leave_the_terminal_as_it_was() {
 fn it_stops_and_goes_on() {
     let notes = tempfile::tempdir().unwrap();
     let mut session = Session::view(notes.path(), "--no-mouse");
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     let strato = session.strato();
     session.keys("\u{1a}");
     session.wait("the screen to be given back", |_| !session.screen.lock().unwrap().screen().alternate_screen());
     // The screen is given back before the stop; a signal to go on that came between the two would be lost.
     session.wait("a process that is stopped", |_| is_stopped(&strato));
     signal("CONT", &strato);
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     session.keys("q");
     let raw = session.raw();
     session.ends(notes.path(), "0");
@@ -105,7 +136,7 @@ fn it_stops_and_goes_on() {
 fn without_colour_nothing_is_coloured_and_the_selection_is_still_seen() {
     let notes = tempfile::tempdir().unwrap();
     let mut session = Session::view(notes.path(), "--color never");
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     session.keys("3");
     session.wait_for("in the timeline: stretch");
     let raw = session.raw();
@@ -146,7 +177,7 @@ fn a_run_shows_a_dashboard_and_opens_its_capture_in_place() {
     session.keys("{");
     session.wait_for("shown: step");
     session.keys("o");
-    session.wait_for("Verdict");
+    session.wait_for(" step takes ");
     session.keys("q");
     session.ends(notes.path(), "0");
     // The prompt gives the first token.
@@ -256,9 +287,9 @@ fn the_timeline_is_there_before_the_diagnosis_and_stays_when_it_comes() {
     session.wait("the timeline", early);
     session.keys("++]]");
     session.wait_for("the diagnosis is done");
-    session.wait("the steps", |screen| screen.contains("steps") && !screen.contains("Verdict"));
+    session.wait("the steps", |screen| screen.contains("steps") && !screen.contains("Nothing marks steps"));
     session.keys("1");
-    session.wait_for("Verdict");
+    session.wait_for("Nothing marks steps");
     session.keys("q");
     session.ends(notes.path(), "0");
 }
@@ -332,7 +363,7 @@ fn two_captures_are_compared_panel_by_panel() {
         ("p", "May the two be compared?"),
         ("p", "Readiness board"),
         ("p", "The two ladders"),
-        ("1", "Verdict"),
+        ("1", " step takes "),
         ("9", "The two ladders"),
     ] {
         session.keys(key);

@@ -146,7 +146,7 @@ impl View for Findings {
 
     fn actions(&self, scene: &Scene<'_>) -> Vec<Action> {
         let Some(finding) = self.selected(scene) else { return Vec::new() };
-        let mut actions = vec![Action::Open];
+        let mut actions = vec![Action::Open, Action::Explain];
         actions.extend(Rows::actions(all(scene).len()).iter().take(2));
         if pieces(finding) > 1 {
             actions.extend([Action::Right, Action::Left]);
@@ -166,6 +166,7 @@ impl View for Findings {
         let before = self.rows.at;
         match action {
             Action::Open => return self.go(scene),
+            Action::Explain => return super::rule::explain(scene, self.rows.at),
             Action::Right => {
                 let most = self.selected(scene).map_or(0, |f| pieces(f).saturating_sub(1));
                 self.evidence = (self.evidence + 1).min(most);

@@ -10,16 +10,18 @@ pub(super) mod overview;
 mod page;
 mod ranks;
 mod report;
+pub(super) mod rule;
 mod steps;
 pub mod timeline;
 
 pub use overview::initial;
 
-use model::{SliceId, Span};
+use model::{Ns, SliceId, Span};
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
     action::{Action, Scope},
+    at::At,
     opened::{Beside, Look},
     theme::Theme,
     widget::prose::Line,
@@ -45,6 +47,8 @@ pub struct Scene<'a> {
     pub theme: &'a Theme,
     /// What is searched for; empty for nothing.
     pub search: &'a str,
+    /// Columns of the screen.
+    pub width: u16,
 }
 
 impl<'a> Scene<'a> {
@@ -73,6 +77,15 @@ pub enum Place {
     Time(Span),
     /// What a finding is about, by the finding's position: the longest stretch of time but for so many.
     Evidence(usize, usize),
+    /// A stretch of time, the cursor, and a lane by its position; what is `None` stays as it is.
+    Window {
+        /// What is seen, on the clock that lanes are drawn on.
+        window: Option<Span>,
+        /// Where the cursor is.
+        cursor: Option<Ns>,
+        /// The lane.
+        lane: Option<usize>,
+    },
     /// A slot of the alignment of two captures, on the lanes of both.
     Slot(u32),
 }
@@ -90,6 +103,12 @@ pub enum Effect {
     ShowNamed(Place, String),
     /// A text is to be copied.
     Copy(String),
+    /// A command that opens this place again is to be copied.
+    Link(At),
+    /// Lines under a title are to be read.
+    Tell(String, Vec<Line>),
+    /// One of some places is to be chosen, each told in a line.
+    Choose(String, Vec<(Line, Place)>),
     /// Something is to be said.
     Say(String),
 }

@@ -145,7 +145,7 @@ impl View for Page {
         };
         // What leads to the findings comes first where none is seen.
         if self.sees_finding() {
-            actions.push(Action::Open);
+            actions.extend([Action::Open, Action::Explain]);
             actions.extend(Rows::actions(self.lines().len()));
             actions.extend(others);
         } else {
@@ -162,6 +162,10 @@ impl View for Page {
     fn act(&mut self, action: Action, scene: &Scene<'_>) -> Effect {
         match action {
             Action::Open => return self.open(scene),
+            Action::Explain => {
+                let finding = self.findings().get(self.finding);
+                return finding.map_or(Effect::None, |(_, finding)| super::rule::explain(scene, *finding));
+            }
             Action::Right | Action::Left => self.select(self.next_finding(action == Action::Right)),
             Action::SearchNext | Action::SearchPrevious => {
                 if !self.seek(scene.search, action == Action::SearchNext) {

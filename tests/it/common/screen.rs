@@ -60,6 +60,7 @@ pub fn settings() -> Settings {
         ascii: false,
         mouse: true,
         keymap: Keymap::load(None).unwrap(),
+        start: Default::default(),
     }
 }
 

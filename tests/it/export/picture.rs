@@ -10,8 +10,15 @@ use crate::common;
 fn the_timeline_of_the_terminal_is_written_as_a_picture_of_what_is_seen() {
     let capture = common::diagnosed(common::sample("launch-bound-eager.json.gz"));
     let keymap = Keymap::load(None).unwrap();
-    let settings =
-        Settings { lang: Lang::Zh, theme: "dark".into(), depth: Depth::True, ascii: false, mouse: true, keymap };
+    let settings = Settings {
+        lang: Lang::Zh,
+        theme: "dark".into(),
+        depth: Depth::True,
+        ascii: false,
+        mouse: true,
+        keymap,
+        start: Default::default(),
+    };
     let mut app = App::new(Opened::new(vec![capture]), settings);
     let mut terminal = Terminal::new(TestBackend::new(120, 30)).unwrap();
     let mut picture = |keys: &[&str]| {

@@ -271,3 +271,33 @@ fn a_search_before_does_not_hold_back_the_evidence() {
     press(&mut app, "3 / R T enter 3 enter n");
     assert!(rows(&crate::common::screen::buffer(&mut app, SIZE.0, SIZE.1))[1].contains("2 of "));
 }
+
+/// The page had no way from a finding to what it is about, and lanes of frames were left out of it.
+#[test]
+fn every_cost_of_the_page_has_a_button_that_shows_its_evidence() {
+    let mut looked = 0;
+    for sample in [LAUNCH_BOUND, TENSOR_PARALLEL, "sync-per-layer.sqlite"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-traces").join(sample);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_strato"))
+            .args(["diagnose", "--format", "html", "--lang", "en"])
+            .arg(file)
+            .output()
+            .unwrap();
+        let page = String::from_utf8(output.stdout).unwrap();
+        let costs = page.split("<ol class=\"costs\">").nth(1).unwrap().split("</ol>").next().unwrap();
+        assert_eq!(costs.matches("<li>").count(), costs.matches("data-shows=").count(), "{sample}: {costs}");
+        for name in costs.split("data-shows=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let figure = page.split(&format!("data-picture=\"{name}\"")).nth(1).unwrap();
+            let data = figure.split("application/json\">").nth(1).unwrap().split("</script>").next().unwrap();
+            let data: serde_json::Value = serde_json::from_str(data).unwrap();
+            let pair = |key: &str| [0, 1].map(|at| data[key][at].as_f64().unwrap());
+            let ([from, to], [start, end]) = (pair("evidence"), pair("focus"));
+            assert!(to > from && to.min(end) - from.max(start) >= SEEN * (to - from), "{sample} {name}");
+            let lanes: Vec<&str> =
+                data["lanes"].as_array().unwrap().iter().filter_map(|l| l["label"].as_str()).collect();
+            assert!(lanes.contains(&"idle: why") && lanes.iter().any(|lane| lane.starts_with("stream")), "{lanes:?}");
+            looked += 1;
+        }
+    }
+    assert!(looked >= 4, "{looked}");
+}

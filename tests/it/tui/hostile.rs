@@ -96,7 +96,7 @@ fn look_at_everything(opened: Opened, lang: Lang) {
                 if let Some(Request::Copy(text)) = app.key(Key::parse("y").unwrap()) {
                     assert_inert(&text, &what);
                     let mut out = Vec::new();
-                    clipboard::copy(&mut out, &text).unwrap();
+                    clipboard::copy(&mut out, &text, false).unwrap();
                     let inside = out.strip_prefix(b"\x1b]52;c;").unwrap().strip_suffix(b"\x1b\\").unwrap();
                     assert!(inside.iter().all(u8::is_ascii_graphic) && inside.len() < 100_000, "{what}");
                 }

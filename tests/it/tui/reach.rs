@@ -19,8 +19,21 @@ use crate::common::screen::{
 const SIZE: (u16, u16) = (100, 30);
 /// States that together offer everything that can be done with captures: keys that lead there from the start. Those after a
 /// bar are of a pair that is compared.
-const STATES: [&str; 13] =
-    ["1", "> 1", "2 ] ]", "2 j j", "2 ] b", "2 ] / n o r m enter", "3", "4", "5", "6 1", "| 1", "| 9 p p", "| 9 p p p"];
+const STATES: [&str; 13] = [
+    "1",
+    "> 1",
+    "2 ] ]",
+    "2 j j",
+    "2 ] b",
+    "2 ] / n o r m enter n",
+    "3",
+    "4",
+    "5",
+    "6 1",
+    "| 1",
+    "| 9 p p",
+    "| 9 p p p",
+];
 
 fn start(state: &str) -> App {
     let of_pair = state.strip_prefix("| ");

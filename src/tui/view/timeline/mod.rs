@@ -6,7 +6,9 @@
 pub(super) mod detail;
 mod evidence;
 pub mod focus;
+mod link;
 mod marks;
+mod matches;
 pub(super) mod paint;
 pub mod rows;
 mod seek;
@@ -51,7 +53,7 @@ pub struct Timeline {
     /// Where the lanes were drawn, without their labels, and what each row was.
     plot: Rect,
     drawn: Vec<Row>,
-    named: seek::Named,
+    named: matches::Named,
     /// What is walked through, while only its lanes are shown.
     evidence: Option<Evidence>,
 }
@@ -217,7 +219,7 @@ impl View for Timeline {
         if self.evidence.is_some() {
             actions.splice(0..0, [SearchNext, SearchPrevious, ZoomAll]);
         } else if !scene.search.is_empty() {
-            actions.extend([SearchNext, SearchPrevious]);
+            actions.extend([SearchNext, SearchPrevious, Matches]);
         }
         if self.lane(scene).is_some_and(|lane| lane.slices().is_some()) {
             actions.extend([NextSlice, PreviousSlice]);
@@ -230,7 +232,7 @@ impl View for Timeline {
             }
             actions.push(Copy);
         }
-        actions.extend([ZoomAll, Costliest, Mark, NextGap, PreviousGap, NextStep, PreviousStep, Bookmark]);
+        actions.extend([ZoomAll, Costliest, CopyLink, Mark, NextGap, PreviousGap, NextStep, PreviousStep, Bookmark]);
         if !self.bookmarks.is_empty() {
             actions.extend([NextBookmark, PreviousBookmark]);
         }
@@ -258,6 +260,8 @@ impl View for Timeline {
                 self.evidence = None;
                 self.window = Some(Window::all(scene.look.lanes.extent.unwrap_or(Span::new(0, 1))));
             }
+            Action::Matches => return self.list(scene),
+            Action::CopyLink => return Effect::Link(self.here(scene)),
             Action::Costliest => return self.show_costliest(scene),
             Action::ZoomFit => {
                 if let Some(span) = self.selected(scene) {
@@ -357,6 +361,7 @@ impl View for Timeline {
             Place::Slot(_) => {}
             Place::Evidence(finding, stretch) => self.show_finding(scene, finding, stretch),
             Place::Time(span) => self.show_span(scene, span),
+            Place::Window { window, cursor, lane } => self.show_window(scene, window, cursor, lane),
             Place::Slice(id) => {
                 if let Some((lane, slot)) = scene.look.lanes.find(scene.look.trace, id) {
                     self.window(scene);

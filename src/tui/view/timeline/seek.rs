@@ -9,27 +9,8 @@ use crate::tui::{
 };
 use diagnosis::i18n::Text;
 
-/// Names that hold what is searched for, by string.
-#[derive(Default)]
-pub struct Named {
-    search: String,
-    holds: Vec<bool>,
-}
-
-impl Named {
-    /// Looks through the names once per search: they are thousands where slices are millions.
-    fn prepare(&mut self, scene: &Scene<'_>) {
-        if self.search != scene.search || self.holds.is_empty() {
-            let wanted = scene.search.to_lowercase();
-            let strings = scene.look.trace.strings.iter();
-            self.holds = strings.map(|(_, text)| text.to_lowercase().contains(&wanted)).collect();
-            self.search = scene.search.to_owned();
-        }
-    }
-}
-
 /// Name of a slot of a track's lane.
-fn name_id(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<StringId> {
+pub(super) fn name_id(scene: &Scene<'_>, lane: &Lane, slot: usize) -> Option<StringId> {
     let Of::Track(track, _) = lane.of else { return None };
     let row = lane.slices()?.row(slot)? as usize;
     scene.look.trace.lanes.get(track.0 as usize)?.name.get(row).copied()
@@ -78,7 +59,8 @@ impl Timeline {
 
     /// The next slice whose name holds what is searched for: on this lane, else on the lanes after it and round.
     pub(super) fn seek_named(&mut self, scene: &Scene<'_>, forward: bool) -> Effect {
-        self.named.prepare(scene);
+        let fresh = self.named.prepare(scene);
+        let told = || fresh.then(|| self.named.told(scene)).flatten().map_or(Effect::None, Effect::Say);
         let lanes = &scene.look.lanes.lanes;
         let count = lanes.len();
         let holds = |lane: &Lane, slot: usize| {
@@ -91,13 +73,13 @@ impl Timeline {
                 0 => self.slot.or(near.map(|slot| slot.saturating_sub(1))),
                 _ => None,
             };
-            let found = lanes.get(at).and_then(|lane| {
-                let slot = Self::next_on(lane, from, forward, |slot| holds(lane, slot))?;
-                Some(slot)
-            });
-            if let Some(slot) = found {
+            let found = lanes.get(at).and_then(|lane| Self::next_on(lane, from, forward, |slot| holds(lane, slot)));
+            // Who searches for a name means the device's work, where there is any.
+            let best = self.named.first().filter(|_| fresh && found.is_some_and(|_| turn > 0));
+            if let Some((at, slot)) = best.or(found.map(|slot| (at, slot))) {
+                let told = told();
                 self.select(scene, at, slot);
-                return Effect::None;
+                return told;
             }
         }
         Self::not_found(scene)

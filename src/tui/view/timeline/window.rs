@@ -35,6 +35,11 @@ impl Window {
         self.place(span.start.saturating_sub(beside), span.len().saturating_add(2 * beside));
     }
 
+    /// Shows `span` and nothing else.
+    pub fn show(&mut self, span: Span) {
+        self.place(span.start, span.len());
+    }
+
     /// Shows `span` with a quarter of its length on either side.
     pub fn around(&mut self, span: Span) {
         let beside = (span.len() / 4).max(2);

@@ -82,9 +82,9 @@ proptest::proptest! {
 
 #[test]
 fn short_lanes_leave_their_room_to_the_others() {
-    assert_eq!(share(vec![10, 20, 30]), usize::MAX);
-    assert_eq!(share(vec![10, MOST, MOST]), (MOST - 10) / 2);
-    assert_eq!(share(vec![]), usize::MAX);
+    assert_eq!(share(vec![10, 20, 30], MOST), usize::MAX);
+    assert_eq!(share(vec![10, MOST, MOST], MOST), (MOST - 10) / 2);
+    assert_eq!(share(vec![], MOST), usize::MAX);
 }
 
 #[test]
