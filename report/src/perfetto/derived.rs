@@ -11,9 +11,10 @@ use super::{
     event::{Args, Slice, quoted},
     places::{Layout, Thread, order},
 };
-use crate::sections::words;
+use crate::{phrase, sections::words};
 use diagnosis::{
     analysis::{DeviceOp, OpKind, Rank, Step},
+    diagnose::{Finding, Stretch, rules},
     i18n::Text,
 };
 
@@ -45,6 +46,8 @@ pub fn write(source: &Source<'_>, layout: &Layout, file: &mut File<'_, '_>) -> i
         )?;
         let idle_thread = thread(Text::new("idle: why", "空闲原因"), order::IDLE);
         put(source, (idle_thread, by), "strato.idle", idle(source, rank), file)?;
+        let evidence_thread = thread(Text::new("evidence", "证据"), order::EVIDENCE);
+        put(source, (evidence_thread, by), "strato.evidence", sorted(evidence(source, rank)), file)?;
         let together = thread(Text::new("collectives", "集合通信"), order::COLLECTIVES);
         put(source, (together, by), "strato.collective", sorted(collectives(source, rank)), file)?;
         let copied = thread(Text::new("copies", "拷贝"), order::COPIES);
@@ -74,6 +77,25 @@ fn put(
         file.written.derived += 1;
     }
     Ok(())
+}
+
+/// Stretches that are marked of a finding, at most: the costliest ones.
+const MARKED: usize = 16;
+
+/// Where to look at what each finding is about.
+fn evidence(source: &Source<'_>, rank: &Rank) -> Vec<Made> {
+    let of_rank = source.diagnosis.findings.iter().filter(|finding| finding.selected_on == rank.rank);
+    let made = |finding: &Finding| {
+        let title = rules::find(finding.rule).map_or("", |rule| source.get(rule.doc().title));
+        let claim = phrase::plain(&finding.claim, source.lang);
+        let one = |stretch: &Stretch| {
+            let mut made = Made::new(stretch.span, format!("{} {title}", finding.rule));
+            made.args.text("rule", finding.rule).text("claim", claim.as_str()).number("cost_ns", stretch.cost);
+            made
+        };
+        finding.stretches.iter().take(MARKED).map(one).collect::<Vec<_>>()
+    };
+    of_rank.flat_map(made).collect()
 }
 
 fn of_step(source: &Source<'_>, rank: &Rank, step: &Step) -> Made {

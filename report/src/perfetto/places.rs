@@ -43,6 +43,8 @@ pub mod order {
     pub const FINDINGS: u32 = 2;
     /// Idle time by cause.
     pub const IDLE: u32 = 3;
+    /// The stretches that findings are about.
+    pub const EVIDENCE: u32 = 4;
     /// Queues of the device, one after the other.
     pub const QUEUES: u32 = 10;
     /// Collectives of all queues.
