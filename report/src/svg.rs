@@ -48,6 +48,7 @@ pub fn render(timeline: &Timeline, lang: Lang) -> String {
         picture.lane(lane, y, &mut out);
         y += ROW;
     }
+    picture.evidence(y, &mut out);
     legend(timeline, y, &mut out);
     let _ = writeln!(out, "<text class=\"dim\" x=\"6\" y=\"{}\">{}</text>\n</svg>", y + 36, escape(about));
     out
@@ -65,6 +66,15 @@ fn legend(timeline: &Timeline, y: i64, out: &mut String) {
     }
 }
 
+/// Labels of a ruler: where whole times would repeat, those after the first say how much later they are.
+fn labels(ticks: &[Ns]) -> Vec<String> {
+    let whole: Vec<String> = ticks.iter().map(|t| units::time(*t)).collect();
+    let repeat = whole.windows(2).any(|pair| matches!(pair, [one, other] if one == other));
+    let Some(first) = ticks.first().filter(|_| repeat) else { return whole };
+    let later = ticks.iter().skip(1).map(|t| format!("+{}", units::time(t - first)));
+    whole.iter().take(1).cloned().chain(later).collect()
+}
+
 /// The next longer time that is 1, 2 or 5 of a power of ten.
 fn round(ns: Ns) -> Ns {
     let power = 10i64.saturating_pow(ns.max(1).ilog10());
@@ -79,10 +89,10 @@ fn style(timeline: &Timeline) -> String {
         })
     };
     format!(
-        ".ground{{fill:#fff}}text{{fill:#1c2126}}.dim{{fill:#5f6a75}}.head{{font-weight:600}}path{{stroke:#e2e5e8}}\
+        ".ground{{fill:#fff}}text{{fill:#1c2126}}.dim{{fill:#5f6a75}}.head{{font-weight:600}}path{{stroke:#e2e5e8}}.evidence{{stroke:#0064a4;stroke-width:1.5}}\
          .name{{fill:#fff;pointer-events:none}}.shared{{opacity:.6}}.samples{{stroke:none;fill:#0064a4}}{}\
          @media (prefers-color-scheme:dark){{.ground{{fill:#151a1f}}text{{fill:#dfe5ea}}.dim{{fill:#93a0ac}}\
-         path{{stroke:#2a323a}}.name{{fill:#101418}}.samples{{stroke:none;fill:#56b4e9}}{}}}",
+         path{{stroke:#2a323a}}.evidence{{stroke:#56b4e9}}.name{{fill:#101418}}.samples{{stroke:none;fill:#56b4e9}}{}}}",
         kinds(false),
         kinds(true)
     )
@@ -105,15 +115,23 @@ impl Picture<'_> {
         let (zero, step) = (self.timeline.zero, round(window.len() / TICKS));
         let first = (window.start.saturating_sub(zero)).div_euclid(step).saturating_add(1).saturating_mul(step);
         let ticks = (0..=TICKS).map(|i| first.saturating_add(i.saturating_mul(step)));
-        for since in ticks.take_while(|since| zero.saturating_add(*since) < window.end) {
-            let x = self.x(zero.saturating_add(since)) / 100;
-            let time = units::time(since);
+        let ticks: Vec<Ns> = ticks.take_while(|since| zero.saturating_add(*since) < window.end).collect();
+        for (since, time) in ticks.iter().zip(labels(&ticks)) {
+            let x = self.x(zero.saturating_add(*since)) / 100;
             let _ = writeln!(
                 out,
                 "<path d=\"M{x} 6V{}\"/><text class=\"dim\" x=\"{}\" y=\"14\">{time}</text>",
                 height - FOOT,
                 x + 3
             );
+        }
+    }
+
+    /// A line at either end of what the picture is about.
+    fn evidence(&self, below: i64, out: &mut String) {
+        let Some(own) = &self.timeline.evidence else { return };
+        for t in [own.span.start, own.span.end] {
+            let _ = writeln!(out, "<path class=\"evidence\" d=\"M{} 0V{below}\"/>", self.x(t) / 100);
         }
     }
 
@@ -204,6 +222,14 @@ mod tests {
     fn ticks_are_at_round_times() {
         assert_eq!([0, 1, 3, 11, 190, 501, 1_000].map(round), [1, 1, 5, 20, 200, 1_000, 1_000]);
         assert!(round(Ns::MAX) > 0);
+    }
+
+    /// A picture of 50 ns, 157 ms into a capture, had five labels that were the same.
+    #[test]
+    fn no_label_of_a_ruler_repeats() {
+        assert_eq!(labels(&[157_100_000, 157_100_010, 157_100_020]), ["157.1 ms", "+10 ns", "+20 ns"]);
+        assert_eq!(labels(&[1_000, 2_000]), ["1.0 µs", "2.0 µs"]);
+        assert!(labels(&[]).is_empty());
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Evidence {
     pub span: Span,
     /// The rule whose finding it shows.
     pub rule: &'static str,
-    /// Stretches of that finding, of which this is the costliest.
+    /// Stretches of that finding, of which this is one.
     pub of: usize,
     /// Frames around the window, the outermost first, safe to print.
     pub frames: Vec<String>,
@@ -172,8 +172,8 @@ impl Timeline {
         if let Some(own) = &self.evidence {
             let mut said = fill(
                 Text::new(
-                    "Evidence of {rule}: the costliest of its stretches ({n}), {time}, between the two lines.",
-                    "{rule} 的证据：{n} 段中最耗时的一段，{time}，位于两条竖线之间。",
+                    "Evidence of {rule}: {time} between the two lines; stretches in all: {n}.",
+                    "{rule} 的证据，共 {n} 段，此段 {time}，位于两条竖线之间。",
                 ),
                 &[
                     ("{rule}", own.rule.to_owned()),

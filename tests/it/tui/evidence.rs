@@ -9,7 +9,7 @@ use diagnosis::{
 };
 use model::Ns;
 use session::{Options, Reading, Session};
-use stratoscope::tui::{App, Opened, text};
+use stratoscope::tui::{App, Opened, app::Request, key::Key, text};
 
 use crate::common::{
     self,
@@ -262,6 +262,23 @@ fn one_key_leads_to_the_costliest_idle_time_with_what_the_host_did() {
     press(&mut app, "c");
     let second = shown(&mut app).unwrap();
     assert!(second.rows[1].contains("idle time 2 / ") && total(&second) <= total(&first), "{}", second.rows[1]);
+}
+
+/// A picture that is written while evidence is seen marks it.
+#[test]
+fn a_picture_of_evidence_marks_its_ends() {
+    let mut app = app(LAUNCH_BOUND);
+    let saved = |app: &mut App| {
+        screen(app, SIZE.0, SIZE.1);
+        let Some(Request::Save(files)) = app.key(Key::parse("e").unwrap()) else { panic!("nothing is written") };
+        files.into_iter().find(|file| file.extension == "svg").unwrap().text
+    };
+    press(&mut app, "3 enter");
+    let picture = saved(&mut app);
+    assert_eq!(picture.matches("<path class=\"evidence\"").count(), 2);
+    assert!(picture.contains("Evidence of RT-14: "), "{picture}");
+    press(&mut app, "0");
+    assert!(!saved(&mut app).contains("<path class=\"evidence\""));
 }
 
 /// A search that was under way does not take the keys that go through the evidence.

@@ -21,7 +21,7 @@ use diagnosis::{
     diagnose::{Stretch, rules},
     i18n::Text,
 };
-use report::units;
+use report::{timeline::Evidence as Drawn, units};
 
 /// Stretches that are walked through, and how they are shown.
 pub struct Evidence {
@@ -37,6 +37,8 @@ pub struct Evidence {
     names: Vec<StringId>,
     /// Whether other ranks belong into the picture.
     several: bool,
+    /// The rule of the finding, if it is one's.
+    rule: Option<&'static str>,
     /// Position among the owners of idle time, if it is idle time of one owner.
     owner: Option<usize>,
     /// The lanes around the stretch that is seen.
@@ -56,7 +58,17 @@ impl Evidence {
         let title = rules::find(finding.rule).map_or("", |rule| scene.get(rule.doc().title));
         let head = vec![piece(finding.rule, Role::Name), piece(format!(" {title}"), Role::Title)];
         let (at, several) = (stretch.min(spans.len() - 1), finding.layer == Layer::Communication);
-        Some(Self { head, rank, spans, at, names, several, owner: None, focus: Focus::default() })
+        Some(Self {
+            head,
+            rank,
+            spans,
+            at,
+            names,
+            several,
+            rule: Some(finding.rule),
+            owner: None,
+            focus: Focus::default(),
+        })
     }
 
     /// Idle time of the owner with this position, the costliest first.
@@ -76,12 +88,28 @@ impl Evidence {
             head.push(piece(format!(" {name}"), Role::Title));
         }
         let (names, spans) = (name.iter().copied().collect(), longest_first(spans));
-        Some(Self { head, rank, spans, at: 0, names, several: false, owner: Some(at), focus: Focus::default() })
+        Some(Self {
+            head,
+            rank,
+            spans,
+            at: 0,
+            names,
+            several: false,
+            rule: None,
+            owner: Some(at),
+            focus: Focus::default(),
+        })
     }
 
     /// The stretch that is seen.
     pub fn span(&self) -> Option<Span> {
         self.spans.get(self.at).map(|stretch| stretch.span)
+    }
+
+    /// The stretch that is seen, as a picture draws it.
+    pub fn drawn(&self, scene: &Scene<'_>) -> Option<Drawn> {
+        let span = scene.look.lanes.aligned(self.rank, self.span()?);
+        Some(Drawn { span, rule: self.rule?, of: self.spans.len(), frames: Vec::new() })
     }
 
     /// What it is evidence of, and which stretch is seen.

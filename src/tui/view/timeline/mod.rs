@@ -339,7 +339,8 @@ impl View for Timeline {
     fn export(&self, scene: &Scene<'_>) -> Vec<(&'static str, String)> {
         let Some(window) = self.window.filter(|_| !self.drawn.is_empty()) else { return Vec::new() };
         let lanes: Vec<usize> = self.drawn.iter().filter_map(Row::lane).collect();
-        let drawn = picture::of_lanes(&scene.look, &lanes, window.span, scene.lang);
+        let mut drawn = picture::of_lanes(&scene.look, &lanes, window.span, scene.lang);
+        drawn.evidence = self.evidence.as_ref().and_then(|evidence| evidence.drawn(scene));
         vec![("svg", svg::render(&drawn, scene.lang))]
     }
 
