@@ -190,6 +190,12 @@ fn frame(title: &str, (width, height): (u16, u16), look: &Look<'_>, area: Rect, 
     let (width, height) = (width.min(area.width), height.min(area.height));
     let outer = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     ratatui::widgets::Clear.render(outer, buf);
+    // A wide character that reaches under the frame would be drawn over its side.
+    for (x, y) in outer.x.checked_sub(1).into_iter().flat_map(|x| (outer.top()..outer.bottom()).map(move |y| (x, y))) {
+        if let Some(cell) = buf.cell_mut((x, y)).filter(|cell| text::width(cell.symbol()) > 1) {
+            cell.set_symbol(" ");
+        }
+    }
     let dim = look.theme.style(Role::Dim);
     let last = (outer.right().saturating_sub(1), outer.bottom().saturating_sub(1));
     for y in outer.top()..outer.bottom() {

@@ -249,7 +249,10 @@ fn repeated_launches_say_whether_a_difference_is_more_than_noise() {
     // The page of the two holds the timelines of both, which move together.
     let page = compare(&a, &b, "html");
     let drawn = page.split("<main>").nth(1).unwrap();
-    assert_eq!(drawn.matches("<figure class=\"timeline\" data-linked").count(), 2);
+    assert_eq!(drawn.matches(" data-linked data-lanes=").count(), 2);
+    // What makes the difference stands before them, and the tables are folded after them.
+    let order = ["<figure class=\"waterfall\"", " data-linked", "<details>"].map(|part| drawn.find(part).unwrap());
+    assert!(order.is_sorted(), "{order:?}");
     assert!(drawn.contains("Timeline A") && drawn.contains("Timeline B"), "{page:.400}");
     let (there, back) = (json(&a, &b), json(&b, &a));
     let statistics = &there["statistics"];

@@ -5,9 +5,10 @@ use stratoscope::tui::{
     app::Request,
     at::{At, Start},
     key::Key,
+    text,
 };
 
-use crate::common::screen::{LAUNCH_BOUND, TENSOR_PARALLEL, app, opened, press, screen, settings};
+use crate::common::screen::{LAUNCH_BOUND, TENSOR_PARALLEL, app, buffer, opened, press, screen, settings};
 
 fn key(app: &mut App, name: &str) -> Option<Request> {
     app.key(Key::parse(name).unwrap())
@@ -79,6 +80,21 @@ fn a_search_says_how_many_and_how_long_and_lists_the_names() {
     press(&mut app, "j enter");
     let shown = screen(&mut app, 120, 40);
     assert!(shown.contains("nvjet_tst") && !shown.contains("104×"), "{shown}");
+}
+
+/// Chinese text of the view below was drawn over the side of the frame.
+#[test]
+fn no_wide_character_reaches_into_a_frame() {
+    let mut app =
+        App::new(opened(&[LAUNCH_BOUND]), stratoscope::tui::Settings { lang: diagnosis::i18n::Lang::Zh, ..settings() });
+    buffer(&mut app, 120, 40);
+    press(&mut app, "E");
+    let buf = buffer(&mut app, 120, 40);
+    let side = |y: u16| (1..60).find(|x| ["│", "┌"].contains(&buf[(*x, y)].symbol()));
+    let (top, x) = (0..40).find_map(|y| Some((y, side(y).filter(|x| buf[(*x, y)].symbol() == "┌")?))).unwrap();
+    let inside: Vec<u16> = (top + 1..40).take_while(|y| buf[(x, *y)].symbol() == "│").collect();
+    assert!(inside.len() > 20, "{inside:?}");
+    assert!(inside.iter().all(|y| text::width(buf[(x - 1, *y)].symbol()) < 2));
 }
 
 #[test]
