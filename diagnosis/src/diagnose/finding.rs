@@ -6,10 +6,10 @@ pub use crate::platform::Remedy;
 
 use super::{
     estimate::{Estimate, Intervention},
-    stretch::Stretch,
+    stretch::{self, Stretch},
 };
 use crate::{
-    analysis::{Class, Confidence, Layer, Rank, Step, Workload},
+    analysis::{Analysis, Class, Confidence, Layer, Rank, Step, Workload},
     i18n::{Message, Text, Value},
 };
 
@@ -103,6 +103,12 @@ impl Finding {
             _ => 0.0,
         };
         (self.weight * share(self.cost)).max(removed).max(self.estimate.mid_gain_share())
+    }
+
+    /// Takes the stretches of its time, as its rank's gaps hold them together.
+    pub(super) fn give_stretches(&mut self, analysis: &Analysis) {
+        let rank = analysis.ranks.iter().find(|rank| rank.rank == self.selected_on);
+        self.stretches = stretch::of(&self.selection, rank.map_or(&[], |rank| &rank.gaps));
     }
 
     /// Speaks of one window from now on, in which no step is marked.

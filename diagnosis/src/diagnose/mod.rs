@@ -159,7 +159,7 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
     findings.extend(rest);
     abstained.extend(lost::withhold(&mut findings, analysis));
     let explained = claims::settle(&mut findings, analysis);
-    stretch::give(&mut findings, analysis);
+    findings.iter_mut().for_each(|finding| finding.give_stretches(analysis));
     let marked = |finding: &Finding| {
         let mut ranks = analysis.ranks.iter().filter(|rank| finding.ranks.contains(&rank.rank));
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()

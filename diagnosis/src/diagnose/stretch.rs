@@ -3,9 +3,7 @@
 
 use model::{Ns, Span};
 
-use crate::analysis::{Analysis, idle::Gap};
-
-use super::Finding;
+use crate::analysis::idle::Gap;
 
 /// A stretch of a rank's time that a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -16,16 +14,8 @@ pub struct Stretch {
     pub cost: Ns,
 }
 
-/// Gives each finding its stretches, the costliest first.
-pub(super) fn give(findings: &mut [Finding], analysis: &Analysis) {
-    for finding in findings {
-        let rank = analysis.ranks.iter().find(|rank| rank.rank == finding.selected_on);
-        finding.stretches = of(&finding.selection, rank.map_or(&[], |rank| &rank.gaps));
-    }
-}
-
-/// Pieces of time in order as stretches: those of one gap are one, as long as they are at least half of it.
-fn of(pieces: &[Span], gaps: &[Gap]) -> Vec<Stretch> {
+/// Pieces of time in order as stretches, the costliest first: those of one gap are one, as long as they are at least half of it.
+pub(super) fn of(pieces: &[Span], gaps: &[Gap]) -> Vec<Stretch> {
     let gap = |piece: &Span| {
         let at = gaps.partition_point(|gap| gap.span.end < piece.end);
         gaps.get(at).filter(|gap| gap.span.start <= piece.start).map(|_| at)
