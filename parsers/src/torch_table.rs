@@ -34,7 +34,7 @@ const MAX_ROWS: usize = 1 << 16;
 const SELF_HOST: &str = "self cpu";
 const CALLS: &str = "# of calls";
 /// What the names of ranges begin with that the profiler draws onto the device by itself.
-const RANGES: [&str; 3] = ["## Call CompiledFxGraph", "execute_", STEP];
+const RANGES: [&str; 4] = ["## Call CompiledFxGraph", "execute_new_", "execute_context_", STEP];
 /// What the range of a step of the profiler's schedule is called; its count is that of the recorded steps.
 const STEP: &str = "ProfilerStep";
 /// Words for a step's time by a clock in the lines around the tables: `12.3 ms/step`, `12.3 ms per iteration`.

@@ -17,6 +17,8 @@ use crate::tui::live::{Gauge, Group, Source, Update, What};
 /// Looks that are read of a file at most, a day of a hundred counters once a second, and the bytes that they may take.
 const MOST: usize = 10_000_000;
 const LARGEST: u64 = 2 << 30;
+/// Longest line that can be a look, bytes.
+const LINE: u64 = 16 << 10;
 
 /// A look as it stands in the file.
 #[derive(Serialize, Deserialize)]
@@ -128,7 +130,7 @@ pub(super) struct Replay {
     looks: std::iter::Peekable<std::vec::IntoIter<Update>>,
     began: Instant,
     speed: f64,
-    /// Lines that are none of a recording.
+    /// Lines that a recording does not have, and those beyond the limit.
     unread: u64,
 }
 
@@ -139,10 +141,14 @@ impl Replay {
     /// Where the file cannot be read or holds no look.
     pub(super) fn open(path: &Path, speed: f64) -> anyhow::Result<Self> {
         let file = input::open(path).with_context(|| format!("cannot read '{}'", path.display()))?.take(LARGEST);
-        let (mut looks, mut unread) = (Vec::new(), 0);
-        for line in BufReader::new(file).lines().take(MOST) {
-            let line = line.with_context(|| format!("cannot read '{}'", path.display()))?;
-            let look = serde_json::from_str::<Look>(&line).ok();
+        let (mut looks, mut unread, mut line, mut file) = (Vec::new(), 0, Vec::new(), BufReader::new(file));
+        // A line that is longer is read in pieces, none of which is a look.
+        while {
+            line.clear();
+            let read = file.by_ref().take(LINE).read_until(b'\n', &mut line);
+            read.with_context(|| format!("cannot read '{}'", path.display()))? > 0
+        } {
+            let look = serde_json::from_slice::<Look>(&line).ok().filter(|_| looks.len() < MOST);
             match look.and_then(|look| Some((look.at, look.gauge()?))) {
                 Some((at, gauge)) => looks.push(Update { at, what: What::Gauges(vec![gauge]) }),
                 None => unread += 1,

@@ -150,7 +150,7 @@ fn a_host_without_its_device_has_the_tables_of_its_busiest_thread() {
     let tables = largest.of(None).unwrap();
     assert_eq!((tables.over, tables.time, tables.steps), (Over::Host, 100, 0));
     assert_eq!(told(tables, Kind::Call), [("cudaMalloc", 1, 40, Some(40)), ("cudaLaunchKernel", 1, 10, Some(10))]);
-    // Calls stand beside it, and are none of its own time: 868 ms of a copy held 864 ms of its call.
+    // A call has its own row, so its time leaves the record around it: 868 ms of a copy held 864 ms of its call.
     assert_eq!(told(tables, Kind::Host), [("aten::addmm", 1, 30, Some(30)), ("aten::linear", 1, 20, Some(20))]);
 }
 

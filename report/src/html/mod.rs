@@ -215,7 +215,7 @@ fn drawn(capture: &Capture, (i, pictures): (usize, &Pictures), contents: &mut Co
 /// What the section with a timeline is called.
 const TIMELINE: Text = Text::new("Timeline", "时间线");
 
-/// The timeline: its data, and where the script draws it. those of a comparison move together.
+/// The timeline: its data, and where the script draws it. Those of a comparison move together.
 fn canvas(timeline: &Timeline, name: &str, contents: &mut Contents, lang: Lang) -> String {
     if timeline.lanes.is_empty() {
         return String::new();

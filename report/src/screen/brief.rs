@@ -6,10 +6,7 @@ use super::{
     costs, head, rest, say,
 };
 use crate::{model::Capture, sections::words, units};
-use diagnosis::{
-    analysis::Layer,
-    i18n::{Lang, Text},
-};
+use diagnosis::{analysis::Layer, i18n::Lang};
 
 /// Lines of the interface's overview that belong to the first screen.
 const ROWS: usize = 36;
@@ -117,12 +114,5 @@ pub fn layer((layer, share): (Layer, f64), lang: Lang) -> String {
 
 /// Titles of the columns of costs.
 pub fn titles(capture: &Capture, lang: Lang) -> [&'static str; 4] {
-    let window = of(capture, lang, 0).is_window();
-    let cost = if window { Text::new("cost", "开销") } else { Text::new("cost per step", "每步开销") };
-    let after = if window {
-        Text::new("after the fix", "修复后")
-    } else {
-        Text::new("step after the fix", "修复后步时")
-    };
-    [cost, after, Text::new("saves", "节省"), Text::new("sure", "置信度")].map(|text| text.get(lang))
+    costs::titles(&of(capture, lang, 0))
 }

@@ -56,7 +56,7 @@ pub(super) fn first(screen: &Screen<'_>) -> Option<&'static str> {
     costs(screen).next().map(|(_, finding)| finding.rule)
 }
 
-/// Said where there are none.
+/// The sentence for a capture without costs.
 pub(super) const NONE: Text = Text::new("No cost of 5 % or more has a known cause.", "没有 5% 以上且原因已知的成本。");
 
 /// The unit of all their times.
@@ -123,23 +123,27 @@ fn words_width(screen: &Screen<'_>) -> usize {
     screen.width().saturating_sub(own)
 }
 
-fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
-    let get = |text: Text| screen.get(text);
-    let per = if screen.is_window() { Text::new("cost", "开销") } else { Text::new("cost per step", "每步开销") };
-    let unit = format!("{}, {}", get(per), scale.name());
-    let after = match screen.is_window() {
-        true => Text::new("after the fix", "修复后"),
-        false => Text::new("step after fix", "修复后步时"),
+/// Titles of the columns: the cost, what is left after the fix, what that saves, and how sure that is.
+pub(super) fn titles(screen: &Screen<'_>) -> [&'static str; 4] {
+    let [cost, after] = match screen.is_window() {
+        true => [Text::new("cost", "开销"), Text::new("after the fix", "修复后")],
+        false => [Text::new("cost per step", "每步开销"), Text::new("step after the fix", "修复后步时")],
     };
+    [cost, after, Text::new("saves", "节省"), Text::new("sure", "置信度")].map(|text| screen.get(text))
+}
+
+fn header(screen: &Screen<'_>, scale: units::Scale) -> Line {
+    let [cost, after, saves, sure] = titles(screen);
+    let unit = format!("{cost}, {}", scale.name());
     let title = format!("{}{unit}", " ".repeat(INDENT));
     if is_narrow(screen) {
         return Line::of(Style::Dim, fit(&title, screen.width()));
     }
     let numbers = format!(
         "{}  {}  {}",
-        right(get(after), NUMBERS.after + 1 + BAR),
-        right(get(Text::new("saves", "节省")), NUMBERS.saves - 1),
-        left(get(Text::new("sure", "置信度")), NUMBERS.sure),
+        right(after, NUMBERS.after + 1 + BAR),
+        right(saves, NUMBERS.saves - 1),
+        left(sure, NUMBERS.sure),
     );
     Line::of(Style::Dim, format!("{}{numbers}", left(&fit(&title, words_width(screen)), words_width(screen))))
 }
@@ -153,7 +157,7 @@ pub(super) fn amount(finding: &Finding) -> i64 {
 /// Part of a cost that the claim of the rule which names it may miss before the cost speaks for itself; heuristic.
 const MISSED: f64 = 0.25;
 
-/// What is said of a finding: the sentence of the cost that it names where that is much larger than what the rule itself claims.
+/// The sentence of a finding: that of the cost that it names if the cost is much larger than what the rule itself claims.
 fn claim_of(finding: &Finding) -> &Message {
     let own = finding.evidence.first().filter(|fact| fact.value == Value::Ns(finding.cost) && finding.cost > 0);
     let larger = finding.cost as f64 > (1.0 + MISSED) * finding.claimed as f64;

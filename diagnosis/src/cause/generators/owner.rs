@@ -241,7 +241,8 @@ fn lies(counted: &Counted<'_>, idle: &Idle<'_>, owned: &Owned, gaps: &BTreeMap<u
     let again = |held: &[u32]| marked && 2 * held.len() >= counted.steps.len();
     // So does a pause that other steps have as well, whatever it is charged to there.
     let alike = counted.rank.gaps.iter().filter(|gap| gap.span.len().saturating_mul(ALIKE.1) >= longest * ALIKE.0);
-    let mut alike: Vec<u32> = alike.map(|gap| gap.step).collect();
+    let counted_step = |step: &u32| counted.steps.binary_search_by_key(step, |own| own.index).is_ok();
+    let mut alike: Vec<u32> = alike.map(|gap| gap.step).filter(counted_step).collect();
     alike.dedup();
     let again = again(&held) || again(&alike);
     if carry.len() <= SINGLE && longest.saturating_mul(EVENT) >= counted.total && !again {

@@ -104,7 +104,7 @@ pub(super) fn at(trace: &Trace, site: &Site) -> Value {
     const NOTHING: Text = Text::new("code that no record covers", "无记录覆盖的代码");
     let text = |name: StringId| owners::short(trace.strings.get(name));
     let raw = |name: StringId| Value::Raw(text(name));
-    // The number of one of several records is none of their name.
+    // Several records share the name without its number.
     let record_of = |name: StringId| match site.several {
         true => Value::Raw(owners::short(&general(trace.strings.get(name), Category::UserRange))),
         false => raw(name),

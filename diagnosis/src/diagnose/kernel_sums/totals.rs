@@ -48,7 +48,7 @@ const CALLS: Text = Text::new(
 );
 const CLASS: Text = Text::new("Kernels take {all}, {op} {share} of that.", "内核共 {all}，其中 {op} 占 {share}。");
 const PLAIN: Text = Text::new(
-    "{share} of that are GEMMs in 32 bits without tensor cores, {name} most of all: TF32 or 16 bits would use them.",
+    "{share} of that is 32-bit GEMMs without tensor cores, most of it {name}: TF32 or 16 bits would use them.",
     "其中 {share} 是不使用张量核心的 32 位矩阵乘，最多的是 {name}：改用 TF32 或 16 位即可使用张量核心。",
 );
 const LOST: Text = Text::new(

@@ -26,7 +26,7 @@ const WORTH: f64 = 0.05;
 const AROUND: f64 = 0.9;
 /// Part of the idle time under a record that an owner has at least for the record to name it: else it names other costs as well.
 const OWN: f64 = 0.75;
-/// Share of an owner without any record from which that is what is said of it.
+/// Share of an owner that no record covers from which the cost says so.
 const BARE: f64 = 0.5;
 
 /// The sites of a rank's idle time.
@@ -128,7 +128,8 @@ impl<'a> Sites<'a> {
 
     /// The records that hold the most of some time, below `own` if that is given, each with its share of `total`.
     fn among(&self, paths: &Paths, total: Ns, own: Option<Key>) -> Vec<(StringId, f64)> {
-        let mut left: Vec<(Vec<Key>, Ns)> = paths.iter().map(|(path, ns)| (self.below(*path, own), *ns)).collect();
+        let below: Vec<(Vec<Key>, Ns)> = paths.iter().map(|(path, ns)| (self.below(*path, own), *ns)).collect();
+        let mut left: Vec<(&[Key], Ns)> = below.iter().map(|(keys, ns)| (keys.as_slice(), *ns)).collect();
         let share = |ns: Ns| ns as f64 / total.max(1) as f64;
         let around = own.and_then(|own| self.idle.names.record_of(own));
         // What is around nearly all of it is no part.
@@ -161,7 +162,7 @@ impl<'a> Sites<'a> {
     fn below(&self, path: Path, own: Option<Key>) -> Vec<Key> {
         let innermost = self.idle.names.along(path).next();
         let along = self.idle.names.along(path).take_while(|key| Some(*key) != own);
-        // What only passes a call on still says what is done where nothing lies inside it.
+        // A frame that only passes a call on still tells what runs if nothing lies inside it.
         let says = |key: &Key| match Some(*key) == innermost {
             true => !(self.marks)(*key),
             false => !(self.plumbing)(*key, false),
@@ -173,7 +174,7 @@ impl<'a> Sites<'a> {
 }
 
 /// The first site of the most time, if that is `enough`.
-fn first(paths: &[(Vec<Key>, Ns)], enough: impl Fn(Ns) -> bool) -> Option<(Key, Ns)> {
+fn first(paths: &[(&[Key], Ns)], enough: impl Fn(Ns) -> bool) -> Option<(Key, Ns)> {
     let mut sums: FxHashMap<Key, Ns> = FxHashMap::default();
     for (keys, ns) in paths {
         if let Some(key) = keys.first() {
@@ -184,9 +185,9 @@ fn first(paths: &[(Vec<Key>, Ns)], enough: impl Fn(Ns) -> bool) -> Option<(Key, 
 }
 
 /// What lies inside a first site.
-fn inside(paths: &[(Vec<Key>, Ns)], key: Key) -> Vec<(Vec<Key>, Ns)> {
+fn inside<'k>(paths: &[(&'k [Key], Ns)], key: Key) -> Vec<(&'k [Key], Ns)> {
     let own = paths.iter().filter(|(keys, _)| keys.first() == Some(&key));
-    own.map(|(keys, ns)| (keys.iter().skip(1).copied().collect(), *ns)).collect()
+    own.map(|(keys, ns)| (keys.get(1..).unwrap_or_default(), *ns)).collect()
 }
 
 /// Time under each record of some paths.

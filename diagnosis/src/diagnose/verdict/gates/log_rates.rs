@@ -280,7 +280,7 @@ fn spoken(text: Text, samples: &[Sample], busy: &[Sample]) -> Option<Message> {
     Some(Message::new(text, args))
 }
 
-/// The sentence on an engine that reads prompts; `only` where nothing is said of decoding.
+/// The sentence on an engine that reads prompts; `only` if no sentence about decoding follows.
 fn prefills(served: &Served, only: bool) -> Message {
     let speed =
         served::by_token(served.prefill.clone()).map(|speed| Message::new(SPEED, [("speed", number(speed))]).within());

@@ -7,7 +7,7 @@ use crate::i18n::{Message, Text, Value};
 
 const FAILED: Text = Text::new("The engine failed: {failure}{cause}.", "引擎失败：{failure}{cause}。");
 const CAUSE: Text = Text::new("; the first error is {error}", "；首个错误为 {error}");
-const START: Text = Text::new("Its start takes {parts}.", "启动耗时：{parts}。");
+const START: Text = Text::new("The engine's start takes {parts}.", "引擎启动耗时：{parts}。");
 const WEIGHTS: Text = Text::new("{time} for the weights", "加载权重 {time}");
 const INIT: Text = Text::new("{time} until the engine is ready{of}", "引擎初始化 {time}{of}");
 const COMPILE: Text = Text::new("{time} of compilation", "编译 {time}");

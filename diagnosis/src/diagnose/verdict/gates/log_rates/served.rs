@@ -132,6 +132,13 @@ fn at(points: &[Point], t: Ns) -> Option<f64> {
     points.get(place).map(|(_, value)| *value)
 }
 
+/// The points with exactly this time.
+fn stamped(points: &[Point], t: Ns) -> &[Point] {
+    let from = points.partition_point(|(known, _)| *known < t);
+    let to = points.partition_point(|(known, _)| *known <= t);
+    points.get(from..to).unwrap_or_default()
+}
+
 impl Served {
     /// What the counters of a log say.
     pub fn of(trace: &Trace) -> Self {
@@ -159,8 +166,8 @@ impl Served {
             served.cached = (served.prompt > 0.0).then(|| cached / (cached + served.prompt));
             let batches = throughput.iter().flat_map(|(rank, rates)| rates.iter().map(move |rate| (rank, rate)));
             let tokens = |rank: &ProcessId, t: Ns| {
-                let own = prompts.get(rank).into_iter().flatten().filter(|(at, _)| *at == t);
-                own.map(|(_, tokens)| *tokens).sum::<f64>()
+                let own = prompts.get(rank).map_or(&[][..], |own| stamped(own, t));
+                own.iter().map(|(_, tokens)| *tokens).sum::<f64>()
             };
             served.prefill = batches.map(|(rank, (t, rate))| (*rate, tokens(rank, *t))).collect();
         } else {
@@ -193,7 +200,7 @@ impl Served {
             let lasts = gap.filter(|_| follows).unwrap_or(if fixed { usual } else { 0.0 });
             let now = at(&lane.running, *t);
             let prompt = match before {
-                _ if fixed => lane.throughput.iter().find(|(at, _)| at == t).map_or(0.0, |(_, rate)| *rate),
+                _ if fixed => stamped(&lane.throughput, *t).first().map_or(0.0, |(_, rate)| *rate),
                 Some((from, _)) => lane.read(from, *t) / lasts.max(1.0),
                 None => 0.0,
             };

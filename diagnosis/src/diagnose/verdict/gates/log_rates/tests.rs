@@ -202,7 +202,7 @@ fn how_the_engine_started_and_that_it_failed_come_first() {
     s.counter("startup_compile", 5, 447.0);
     s.counter("startup_init", 6, 2.0);
     let text = self::text(s);
-    let start = "Its start takes Ns(106000000000) for the weights, Ns(682000000000) until the engine is ready (of that Ns(447000000000)";
+    let start = "The engine's start takes Ns(106000000000) for the weights, Ns(682000000000) until the engine is ready (of that Ns(447000000000)";
     assert!(text.starts_with(start) && text.ends_with("to see where a step's time goes."), "{text}");
     let mut s = samples(&[(0.0, 12.0, 1.0), (0.0, 12.0, 1.0), (0.0, 12.0, 1.0)]);
     s.builder.manifest("log.failure", "EngineCore failed to start", model::Provenance::Observed);
