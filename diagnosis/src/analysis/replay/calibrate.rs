@@ -130,14 +130,16 @@ fn host_leads(timeline: &Timeline, threads: &[Thread], roles: &Roles, nodes: &[N
         let (Node::Begin(c) | Node::End(c)) = node else { continue };
         let (Some(call), Some(row)) = (timeline.calls.get(*c as usize), rows.get_mut(*c as usize)) else { continue };
         let at = position.get(&call.track).copied().unwrap_or(0);
-        // Who may have kept this thread waiting: for the one that launches most the last that took its turn, for others that one.
-        let after = |thread: usize| (thread, cursor.get(thread).copied().unwrap_or(0));
-        let turns = roles.turns.iter().copied().map(after).max_by_key(|(thread, t)| (*t, std::cmp::Reverse(*thread)));
-        let leader = if at == roles.main { turns } else { Some(after(roles.main)) };
+        // Who may have kept this thread waiting: for the one that launches most the last that took its turn, for others that one. A
+        // thread that has not begun yet keeps nobody waiting.
+        let after = |thread: usize| Some((thread, *cursor.get(thread).filter(|t| **t <= call.start)?));
+        let turns =
+            roles.turns.iter().copied().filter_map(after).max_by_key(|(thread, t)| (*t, std::cmp::Reverse(*thread)));
+        let leader = if at == roles.main { turns } else { after(roles.main) };
         // A thread that launches what another one hands to it cannot be before it.
         let own = cursor.get(at).copied().unwrap_or(0);
         let feeder = timeline.tasks.awaited(call.track, own).and_then(|feeder| position.get(&feeder).copied());
-        let handed = feeder.filter(|feeder| *feeder != at).and_then(|feeder| Some((feeder, *cursor.get(feeder)?)));
+        let handed = feeder.filter(|feeder| *feeder != at).and_then(after);
         let Some(last) = cursor.get_mut(at) else { continue };
         if matches!(node, Node::Begin(_)) {
             row.thread = at as u32;
@@ -183,7 +185,8 @@ fn waits(timeline: &Timeline, calls: &mut [CallRow], awaited: &[u32], typical: &
         };
         let Some(op) = timeline.ops.get(on as usize).filter(|op| op.start < call.end) else { continue };
         let begun = call.end - row.own;
-        let observed = (call.end - op.end).max(0);
+        // Negative where the call hands its last bytes over and returns before they are there.
+        let observed = call.end - op.end;
         row.awaits = on;
         if op.end > begun {
             row.tail = observed;

@@ -192,7 +192,7 @@ fn before(model: &Model, rank: &Rank, thread: usize, point: usize, way: &mut Way
         let waited = model.ends.get(row.awaits as usize).is_some_and(|end| end + row.tail == t);
         let begun = rank.timeline.calls.get(c as usize).is_some_and(|call| call.start < t - row.tail);
         if waited && begun {
-            way.charge(Layer::Runtime, row.tail);
+            way.charge(Layer::Runtime, row.tail.max(0));
             return Some(At::End(row.awaits, 0));
         }
     }

@@ -78,7 +78,7 @@ pub(super) struct CallRow {
     pub before: Ns,
     /// Time of the call itself (after the last call nested in it), without waiting.
     pub own: Ns,
-    /// From the end of what it waits for to its return.
+    /// From the end of what it waits for to its return; negative where it returns before that.
     pub tail: Ns,
 }
 

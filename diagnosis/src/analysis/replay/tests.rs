@@ -84,6 +84,38 @@ fn ranks_that_all_wait_for_one_outside_stay_as_they_are() {
     assert_eq!(windows, vec![observed(&analysis, 0), observed(&analysis, 1)]);
 }
 
+/// A thread that launches later in the capture, such as that of the backward pass, was taken to have kept the first one waiting before
+/// it had begun: the first thread was replayed after it, and no window of such a capture was reproduced.
+#[test]
+fn a_thread_that_has_not_begun_keeps_nobody_waiting() {
+    let mut script = Script::default();
+    for i in 0..20 {
+        let (t, pause) = (i * 50_000, if i >= 10 { 300_000 } else { 0 });
+        let call = (t + pause, t + pause + 5_000);
+        let kernel = (call.0 + 7_000, call.0 + 27_000);
+        if i < 10 {
+            script.launch(call, GEMM, kernel)
+        } else {
+            script.launch_from(9, call, GEMM, kernel)
+        };
+    }
+    let analysis = script.analyze().1;
+    assert_eq!(Replay::new(&analysis).unedited(), vec![observed(&analysis, 0)]);
+}
+
+/// A copy from pageable memory returns when its last bytes are staged, before they have arrived: the replay let it return after them.
+#[test]
+fn a_copy_may_return_before_its_bytes_have_arrived() {
+    let mut script = Script::default();
+    for i in 0..4 {
+        let t = i * 500_000;
+        script.copy("cudaMemcpy", (t, t + 200_000), "HtoD", "pageable", 1 << 20, (t + 20_000, t + 290_000));
+        script.launch((t + 201_000, t + 206_000), GEMM, (t + 291_000, t + 300_000));
+    }
+    let analysis = script.analyze().1;
+    assert_eq!(Replay::new(&analysis).unedited(), vec![observed(&analysis, 0)]);
+}
+
 /// A stage of a pipeline receives on a queue of its own and has its main queue wait for that before it replays its graph: the graph
 /// was taken to wait for nothing, so that evening out stages was said to gain what it does not.
 #[test]
