@@ -149,8 +149,8 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
         }
         Kind::Copies { direction, memory, part, moved } => {
             const SAYS: Text = Text::new(
-                "copies with nothing beside them ({count}), {part} of their time {direction}{memory}{rate}; the longest takes {longest}",
-                "{count} 次拷贝期间没有其他工作，其时间的 {part} 为{direction}{memory}{rate}；最长 {longest}",
+                "copies and fills with nothing beside them ({count}), {part} of their time {direction}{memory}{rate}; the longest takes {longest}",
+                "{count} 次拷贝与填充期间没有其他工作，其时间的 {part} 为{direction}{memory}{rate}；最长 {longest}",
             );
             const MEMORY: Text = Text::new(" with {kind} memory", "（{kind} 内存）");
             const RATE: Text = Text::new(" ({bytes} at {rate})", "（{bytes}，速率 {rate}）");

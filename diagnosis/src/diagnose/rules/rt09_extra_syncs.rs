@@ -190,12 +190,13 @@ fn waits(gap: &Gap, bucket: Bucket) -> bool {
 }
 
 /// Host work that a wait inside the step exposed. The input pipeline is no work to start again: it has to be done wherever the
-/// wait is.
+/// wait is. Nor is a thread that sleeps or waits for another one at work.
 fn restarts(cx: &Context<'_>, rank: &Rank, gap: &Gap, bucket: Bucket) -> bool {
     gap.after_sync
         && !gap.between_steps
         && matches!(bucket, Bucket::Host(_) | Bucket::LaunchApi | Bucket::LaunchLatency)
         && !owned::is_input(cx, rank.owner_of(gap), bucket)
+        && !reading::is_host(cx.analysis, bucket, "offcpu")
 }
 
 /// Operators of the host in a step.

@@ -316,7 +316,12 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
         .map(|published| REACHED * f64::from(published));
     let copies: Vec<(usize, &DeviceOp, i64)> =
         rank.steady_steps(class).flat_map(|s| blocking(trace, rank, s)).collect();
-    let calls = copies.iter().filter_map(|(_, op, _)| op.call).collect();
+    // Without marks nobody knows whether the host needs what it reads before it can go on.
+    let unmarked = rank.anchor.kind == AnchorKind::WholeCapture;
+    let reads = move |op: &DeviceOp| unmarked && op.kind == OpKind::Copy(CopyDir::DtoH);
+    let calls =
+        |hoped: bool| copies.iter().filter(move |(_, op, _)| reads(op) == hoped).filter_map(|(_, op, _)| op.call);
+    let reads = Some(Edit::Unblock(calls(true).collect())).filter(|_| unmarked);
     // What waits and is not recorded as pinned is pageable, whether or not the capture names its memory.
     let pageable = copies.iter().filter(|(_, op, _)| !touches(trace, op, "pinned"));
     let on_link =
@@ -331,9 +336,11 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
     let gone = (!gone.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Remove(index(&gone)))));
     let beside = (!needed.is_empty()).then(|| Edit::Hoped(Box::new(Edit::Aside(index(&needed)))));
     // Without marks the copies may be set-up and result, and nobody promises that they become shorter.
-    let shorter = match rank.anchor.kind {
-        AnchorKind::WholeCapture => Edit::Hoped(Box::new(Edit::Resize(pinned))),
-        _ => Edit::Resize(pinned),
+    let shorter = match unmarked {
+        true => Edit::Hoped(Box::new(Edit::Resize(pinned))),
+        false => Edit::Resize(pinned),
     };
-    [Edit::Unblock(calls), shorter].into_iter().chain(beside).chain(gone).collect()
+    let waits = Edit::Unblock(calls(false).collect());
+    let reads = reads.map(|reads| Edit::Hoped(Box::new(reads)));
+    [waits, shorter].into_iter().chain(reads).chain(beside).chain(gone).collect()
 }
