@@ -383,6 +383,7 @@ fn place() -> Place {
         mark: None,
         waits_for: None,
         ahead: None,
+        outside: None,
     }
 }
 

@@ -74,6 +74,7 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     let case = Case::new(cx, found, limits, level, &explained);
     let shares = level.is_some() && !ran_alone(cx) && !cx.analysis.loss.forbids_shares();
     let place = case.longest.filter(|_| shares).and_then(|(rank, class)| Place::of(cx, rank, class));
+    let place = place.map(|place| Place { outside: doubts::outside(&case), ..place });
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
     let leading = case.leading();
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.

@@ -140,6 +140,8 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
         ("parts", Value::Phrase(listed(screen, &parts))),
     ];
     let said = [takes, for_what].map(|text| say::message(&Message::new(text, args.clone()), "", screen.lang));
+    let outside = place.outside.as_ref().map(|outside| say::message(outside, &place.class, screen.lang));
+    let said: Vec<String> = said.into_iter().chain(outside).collect();
     let space = if screen.lang == Lang::En { " " } else { "" };
     let said = said.join(space);
     // "A decode step", "A step", and no "A unknown step".

@@ -8,7 +8,7 @@ use super::{VerdictLayer, headline::largest};
 use crate::{
     analysis::{AnchorKind, Bucket, Class, Layer, OpKind, Rank, Workload},
     diagnose::{rule::Context, signals::late},
-    i18n::Text,
+    i18n::{Message, Text},
 };
 
 /// Where the time of the mean step of the workload is.
@@ -45,6 +45,9 @@ pub struct Place {
     /// What the device did before a window that begins after a start-up, ns.
     #[serde(skip)]
     pub ahead: Option<Ns>,
+    /// What takes longer than all that counts, and is no part of it.
+    #[serde(skip)]
+    pub outside: Option<Message>,
 }
 
 impl Place {
@@ -78,6 +81,7 @@ impl Place {
             mark: rank.lead.as_ref().filter(|lead| 2 * lead.alone() > lead.mark).map(|lead| lead.mark),
             waits_for: waits_for(cx, rank, &workload),
             ahead: ahead(rank),
+            outside: None,
         })
     }
 }

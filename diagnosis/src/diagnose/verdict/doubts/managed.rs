@@ -35,62 +35,92 @@ const AFTER: Text = Text::new(
     ", {time} of that before the first kernel or after the last",
     "，其中 {time} 在首个内核之前或最后一个之后",
 );
+/// What the first sentence says where that is the most of all.
+const FIRST: Text = Text::new(
+    "Before and after it the driver moves managed (unified) memory, {bytes} in all: {time}, longer than all of it.",
+    "其前后驱动在迁移托管（统一）内存，共 {bytes}：{time}，比其本身更长。",
+);
 /// What the call that moves managed memory ahead is called.
 const CALL: &str = "MemPrefetchAsync";
 const FAULTS: Text = Text::new(" ({n} page faults)", "（缺页 {n} 次）");
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
     let trace = case.cx.trace;
-    let (mut n, mut bytes, mut time): (u64, i64, Ns) = (0, 0, 0);
-    let mut moves: Vec<Span> = Vec::new();
-    for lane in trace.lanes.iter() {
-        for row in (0..lane.len()).filter(|row| lane.category[*row] == Category::DeviceOther) {
-            let Some(Detail::Copy(CopyDetail { bytes: moved, src: Some(src), .. })) = trace.detail(lane, row) else {
-                continue;
-            };
-            if trace.strings.get(*src) != MANAGED {
-                continue;
-            }
-            n += 1;
-            bytes = bytes.saturating_add(moved.unwrap_or(0));
-            time = time.saturating_add(lane.dur[row]);
-            moves.push(Span::new(lane.start[row], lane.end(row)));
-        }
-    }
-    if n == 0 {
-        return None;
-    }
+    let found = Migrations::of(case)?;
     let lasts = case.longest.map_or(0, |(_, class)| class.total);
     let faults = match trace.stat(ImportStat::PAGE_FAULTS) {
         0 => Value::Text(Text::new("", "")),
         faults => Message::new(FAULTS, [("n", Value::Count(faults))]).within(),
     };
-    let ops = case.longest.map_or(&[][..], |(rank, _)| rank.timeline.ops.as_slice());
-    let kernels = ops.iter().filter(|op| op.kind == OpKind::Compute).map(|op| Span::new(op.start, op.end));
-    let kernels = merged(kernels.collect());
-    let around = kernels.first().zip(kernels.last()).map(|(first, last)| (first.start, last.end));
-    let is_outside = |span: &&Span| around.is_some_and(|(first, last)| span.end <= first || span.start >= last);
-    let outside: Ns = moves.iter().filter(is_outside).map(|span| span.len()).sum();
-    let after = match outside {
+    let after = match found.outside {
         0 => Value::Text(Text::new("", "")),
         time => Message::new(AFTER, [("time", Value::Ns(time))]).within(),
     };
     let prefetched = trace.strings.iter().any(|(_, name)| name.contains(CALL));
-    let beside = overlap(&kernels, &merged(moves));
-    let kernels: Ns = kernels.iter().map(|span| span.len()).sum();
     let args = [
-        ("n", Value::Count(n)),
-        ("bytes", Value::Bytes(bytes)),
-        ("time", Value::Ns(time)),
+        ("n", Value::Count(found.n)),
+        ("bytes", Value::Bytes(found.bytes)),
+        ("time", Value::Ns(found.time)),
         ("faults", faults),
         ("after", after),
         ("advice", Value::Text(if prefetched { PREFETCHED } else { PREFETCH })),
-        ("beside", Value::Ns(beside)),
-        ("kernels", Value::Ns(kernels)),
+        ("beside", Value::Ns(found.beside)),
+        ("kernels", Value::Ns(found.kernels)),
     ];
-    let says = if beside > 0 { BESIDE } else { SENTENCE };
-    let share = (time as f64 / lasts.max(1) as f64).min(1.0);
+    let says = if found.beside > 0 { BESIDE } else { SENTENCE };
+    let share = (found.time as f64 / lasts.max(1) as f64).min(1.0);
     Some(Unjudged { share, sentence: Message::new(says, args), because: Vec::new(), decides: share >= DECIDES })
+}
+
+/// What the first sentence has to say of it: the device moves memory for longer outside of the kernels than all lasts that counts.
+pub(in super::super) fn first(case: &Case<'_>) -> Option<Message> {
+    let (_, class) = case.longest?;
+    let found = Migrations::of(case).filter(|found| found.outside > class.total)?;
+    Some(Message::new(FIRST, [("time", Value::Ns(found.outside)), ("bytes", Value::Bytes(found.bytes))]))
+}
+
+/// Managed memory that migrated. Times are ns.
+struct Migrations {
+    n: u64,
+    bytes: i64,
+    time: Ns,
+    /// Of that before the first kernel or after the last.
+    outside: Ns,
+    /// Of the kernels' time with migrations beside it, and that time.
+    beside: Ns,
+    kernels: Ns,
+}
+
+impl Migrations {
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let trace = case.cx.trace;
+        let (mut n, mut bytes, mut time): (u64, i64, Ns) = (0, 0, 0);
+        let mut moves: Vec<Span> = Vec::new();
+        for lane in trace.lanes.iter() {
+            for row in (0..lane.len()).filter(|row| lane.category[*row] == Category::DeviceOther) {
+                let Some(Detail::Copy(CopyDetail { bytes: moved, src: Some(src), .. })) = trace.detail(lane, row)
+                else {
+                    continue;
+                };
+                if trace.strings.get(*src) != MANAGED {
+                    continue;
+                }
+                n += 1;
+                bytes = bytes.saturating_add(moved.unwrap_or(0));
+                time = time.saturating_add(lane.dur[row]);
+                moves.push(Span::new(lane.start[row], lane.end(row)));
+            }
+        }
+        let ops = case.longest.map_or(&[][..], |(rank, _)| rank.timeline.ops.as_slice());
+        let kernels = ops.iter().filter(|op| op.kind == OpKind::Compute).map(|op| Span::new(op.start, op.end));
+        let kernels = merged(kernels.collect());
+        let around = kernels.first().zip(kernels.last()).map(|(first, last)| (first.start, last.end));
+        let is_outside = |span: &&Span| around.is_some_and(|(first, last)| span.end <= first || span.start >= last);
+        let outside: Ns = moves.iter().filter(is_outside).map(|span| span.len()).sum();
+        let beside = overlap(&kernels, &merged(moves));
+        let kernels = kernels.iter().map(|span| span.len()).sum();
+        (n > 0).then_some(Self { n, bytes, time, outside, beside, kernels })
+    }
 }
 
 #[cfg(test)]

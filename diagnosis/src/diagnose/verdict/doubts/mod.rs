@@ -58,6 +58,11 @@ const REGISTRY: &[Doubt] = &[
     speculation::ask,
 ];
 
+/// What the first sentence has to say because it takes longer than all that counts.
+pub(super) fn outside(case: &Case<'_>) -> Option<Message> {
+    managed::first(case).or_else(|| outside::first(case))
+}
+
 /// What is left to doubt where no step has a place: whether the profiler's own sums agree, and whether it saw the device.
 pub(super) fn of_sums(case: &Case<'_>) -> Vec<Unjudged> {
     stated::ask(case).into_iter().chain(warned::ask(case)).collect()

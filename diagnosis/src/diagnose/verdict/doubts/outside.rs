@@ -35,45 +35,106 @@ const BUSY: f64 = 0.5;
 const OWNER: Text = Text::new(", most of it in `{owner}`", "，其中大部分在 `{owner}`");
 /// Part of the recording from which that needs a word; own value: it is work that a user may look for.
 const LEAST_LOADED: f64 = 0.05;
+/// Part of the recording outside of the steps from which the first sentence says it: then most of the time is not theirs.
+const MOST: f64 = 0.5;
+/// What the first sentence says where the device works there.
+const MOSTLY_WORKS: Text = Text::new(
+    "Most of the recording is something else: the steps that count take {part} of its {span}, and the device works for {busy} outside of them, most of it {kernel}.",
+    "采集的大部分是别的内容：计入的步只占其 {span} 的 {part}，设备在其外工作 {busy}，主要是 {kernel}。",
+);
+/// The same where it mostly waits.
+const MOSTLY_WAITS: Text = Text::new(
+    "Most of the recording is something else: the steps that count take {part} of its {span}, and the device works for {busy} outside of them; its longest pause there lasts {longest}{owner}.",
+    "采集的大部分是别的内容：计入的步只占其 {span} 的 {part}，设备在其外只工作 {busy}；其中最长的停顿为 {longest}{owner}。",
+);
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
-    let (rank, _) = case.longest?;
-    // A whole window or a log has nothing outside of it.
-    let window = rank.anchor.kind == AnchorKind::WholeCapture;
-    if rank.anchor.kind == AnchorKind::Log || (window && !begins_late(rank)) {
-        return None;
-    }
-    let (loaded, least) = if window { (LOADED, LEAST_LOADED) } else { (SENTENCE, LEAST) };
-    let ops = &rank.timeline.ops;
-    let (first, last) = (ops.iter().map(|op| op.start).min()?, ops.iter().map(|op| op.end).max()?);
-    // Steps that do not count, at the start of a run, are outside as well; what the user did not ask for is no question.
-    let inside = |step: &&Step| matches!(step.selection, Selection::Steady | Selection::NotAsked);
-    let steps = reading::merged(rank.steps.iter().filter(inside).map(|step| step.window).collect());
-    let inside: Ns = steps.iter().map(|step| (step.end.min(last) - step.start.max(first)).max(0)).sum();
-    let (span, outside) = (last - first, (last - first - inside).max(0));
-    let (pause, ended) = longest_pause(ops, &steps).unzip();
-    let owner = pause.zip(ended).and_then(|(pause, op)| owner(case.cx.trace, rank, pause, op));
-    let owner = match owner {
-        Some(owner) => Message::new(OWNER, [("owner", Value::Raw(owner))]).within(),
-        None => Value::Text(Text::new("", "")),
+    let found = Outside::of(case)?;
+    let (text, least) = match (found.loads, found.works()) {
+        (true, _) => (LOADED, LEAST_LOADED),
+        (false, true) => (WORKS, LEAST),
+        (false, false) => (SENTENCE, LEAST),
     };
-    let share = outside as f64 / span.max(1) as f64;
-    let (busy, kernel) = work(ops, &steps, outside);
-    let works = !window && busy as f64 >= BUSY * outside as f64;
-    let text = if works { WORKS } else { loaded };
-    let kernel =
-        kernel.map_or(Value::Text(Text::new("", "")), |name| Value::Kernel(case.cx.trace.strings.get(name).to_owned()));
-    let args = [
-        ("busy", Value::Ns(busy)),
-        ("kernel", kernel),
-        ("outside", Value::Ns(outside)),
-        ("span", Value::Ns(span)),
-        ("rank", Value::Count(rank.rank.into())),
-        ("longest", Value::Ns(pause.map_or(0, |pause| pause.len()))),
-        ("owner", owner),
-    ];
-    let sentence = Message::new(text, args);
-    (share >= least).then(|| Unjudged { share, sentence, because: Vec::new(), decides: false })
+    let sentence = Message::new(text, found.args(case.cx.trace));
+    (found.share >= least).then(|| Unjudged { share: found.share, sentence, because: Vec::new(), decides: false })
+}
+
+/// What the first sentence has to say of it.
+pub(in super::super) fn first(case: &Case<'_>) -> Option<Message> {
+    let found = Outside::of(case).filter(|found| !found.loads && found.share >= MOST)?;
+    let text = if found.works() { MOSTLY_WORKS } else { MOSTLY_WAITS };
+    Some(Message::new(text, found.args(case.cx.trace)))
+}
+
+/// The time of a rank's device outside of the steps that count. Times are ns.
+struct Outside {
+    rank: u32,
+    /// Whether it is what comes before a window that begins late.
+    loads: bool,
+    /// From the first operation to the last.
+    span: Ns,
+    /// Of that outside of the steps.
+    outside: Ns,
+    share: f64,
+    /// How long the device works there, and the name with most of it.
+    busy: Ns,
+    kernel: Option<StringId>,
+    /// The longest pause there, and what the host does in it.
+    longest: Ns,
+    owner: Option<String>,
+}
+
+impl Outside {
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let (rank, _) = case.longest?;
+        // A whole window or a log has nothing outside of it.
+        let loads = rank.anchor.kind == AnchorKind::WholeCapture;
+        if rank.anchor.kind == AnchorKind::Log || (loads && !begins_late(rank)) {
+            return None;
+        }
+        let ops = &rank.timeline.ops;
+        let (first, last) = (ops.iter().map(|op| op.start).min()?, ops.iter().map(|op| op.end).max()?);
+        // Steps that do not count, at the start of a run, are outside as well; what the user did not ask for is no question.
+        let inside = |step: &&Step| matches!(step.selection, Selection::Steady | Selection::NotAsked);
+        let steps = reading::merged(rank.steps.iter().filter(inside).map(|step| step.window).collect());
+        let inside: Ns = steps.iter().map(|step| (step.end.min(last) - step.start.max(first)).max(0)).sum();
+        let (span, outside) = (last - first, (last - first - inside).max(0));
+        let (pause, ended) = longest_pause(ops, &steps).unzip();
+        let (busy, kernel) = work(ops, &steps, outside);
+        Some(Self {
+            rank: rank.rank,
+            loads,
+            span,
+            outside,
+            share: outside as f64 / span.max(1) as f64,
+            busy,
+            kernel,
+            longest: pause.map_or(0, |pause| pause.len()),
+            owner: pause.zip(ended).and_then(|(pause, op)| owner(case.cx.trace, rank, pause, op)),
+        })
+    }
+
+    /// Whether the device works there rather than waits.
+    fn works(&self) -> bool {
+        self.busy as f64 >= BUSY * self.outside as f64
+    }
+
+    fn args(&self, trace: &Trace) -> [(&'static str, Value); 8] {
+        let none = || Value::Text(Text::new("", ""));
+        let owner =
+            self.owner.clone().map_or_else(none, |owner| Message::new(OWNER, [("owner", Value::Raw(owner))]).within());
+        let kernel = self.kernel.map_or_else(none, |name| Value::Kernel(trace.strings.get(name).to_owned()));
+        [
+            ("busy", Value::Ns(self.busy)),
+            ("kernel", kernel),
+            ("outside", Value::Ns(self.outside)),
+            ("span", Value::Ns(self.span)),
+            ("part", Value::Share(1.0 - self.share)),
+            ("rank", Value::Count(self.rank.into())),
+            ("longest", Value::Ns(self.longest)),
+            ("owner", owner),
+        ]
+    }
 }
 
 /// How long the device works outside of the steps, `outside` at most, and the name that has the most of it.
