@@ -59,6 +59,7 @@ mod simulated;
 mod sqlite;
 pub mod tf_timeline;
 pub mod torch_table;
+pub mod trtexec;
 pub mod xplane;
 
 pub use error::{Place, ReadError};
@@ -164,6 +165,7 @@ pub const REGISTRY: &[Format] = &[
     xplane::FORMAT,
     tf_timeline::FORMAT,
     torch_table::FORMAT,
+    trtexec::FORMAT,
     otlp::FORMAT,
     log::FORMAT,
     serving::FORMAT,

@@ -1,5 +1,6 @@
 //! Results of serving benchmarks: JSON of `vllm bench latency|throughput|serve` and of SGLang's `bench_serving`, which write
-//! bare `Infinity` and `NaN`, of GenAI-Perf and AIPerf, lists of results as sweeps over a load are, and tables with named columns.
+//! bare `Infinity` and `NaN`, of GenAI-Perf and AIPerf, lists of results as sweeps over a load are, tables with named columns, what
+//! the benchmarks print, and the metrics page of a server.
 //!
 //! A file holds one result or several: a line each, an element of a list, a row of a table. Each is a load, and what was measured
 //! under it are facts `load.<n>.<name>` with the names of [`name`].
@@ -19,17 +20,26 @@ use crate::{
     json::{Cursor, Fault, member},
 };
 
+mod exposition;
 mod name;
 mod nested;
 mod outcome;
+pub(crate) mod printed;
 #[cfg(test)]
 mod tests;
 
+use exposition::Page;
 use outcome::Outcome;
+use printed::Printed;
 
 /// The format.
-pub const FORMAT: Format =
-    Format { id: "serving", name: "serving benchmark result, JSON or CSV", matches, read, lead: crate::alone };
+pub const FORMAT: Format = Format {
+    id: "serving",
+    name: "serving benchmark result (JSON, CSV, text) or metrics page",
+    matches,
+    read,
+    lead: crate::alone,
+};
 
 /// Largest result that is read, bytes: 64 MiB hold some five million times.
 const LARGEST: usize = 64 << 20;
@@ -54,7 +64,13 @@ fn matches(head: &Head<'_>) -> Match {
     let has = |key: &str| member::has_key(text, key);
     let known = text.starts_with(b"{") || text.starts_with(b"[");
     let known = known && MARKS.iter().any(|[a, b]| has(a) && has(b)) && !has("traceEvents");
-    if known || is_table(&csv_table::first_header(head.bytes)) { Match::Certain } else { Match::No }
+    match () {
+        () if known || is_table(&csv_table::first_header(head.bytes)) => Match::Certain,
+        // A server's log may hold a result as well.
+        () if head.is_text() && printed::stands_in(head.bytes) => Match::Possible,
+        () if head.is_text() && Page::of(head.bytes).is_some() => Match::Certain,
+        () => Match::No,
+    }
 }
 
 /// Whether a header is that of a table of loads: a time of a request, and the load or what was done under it.
@@ -82,6 +98,24 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let mut import = Import { sink, cursor: 0, loads: 0 };
     if is_table(&csv_table::first_header(&bytes)) {
         return import.table(path, options);
+    }
+    let text = !matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+    if text && let Some(page) = Page::of(&bytes) {
+        import.sink.clock(Clock::AsIs { unix_zero: None });
+        let told = page.tell(import.sink);
+        import.sink.ledger("metrics", told, told, 0, "a server's metrics since it started, as one load");
+        return Ok(());
+    }
+    if text && printed::stands_in(&bytes) {
+        import.sink.clock(Clock::AsIs { unix_zero: None });
+        let mut found = Printed::default();
+        bytes.split(|byte| matches!(byte, b'\n' | b'\r')).for_each(|line| {
+            found.line(line);
+        });
+        let (loads, further) = found.tell(import.sink);
+        import.sink.ledger("results", loads + further, loads, 0, "printed results of the file, each a load");
+        import.stat("further_results", Severity::DataLoss, further, "a file of more loads than are read; split it");
+        return Ok(());
     }
     let mut json = Cursor::new(&bytes, 0);
     let is_list = json.peek() == Ok(b'[');

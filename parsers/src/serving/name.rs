@@ -6,11 +6,11 @@
 
 /// Spellings of one thing: what each tool calls it, in lower case, and the name that it gets here.
 const PLAIN: [(&[&str], &str); 20] = [
-    (&["max_concurrency", "conc", "users"], "concurrency"),
+    (&["max_concurrency", "maximum_request_concurrency", "conc", "users"], "concurrency"),
     (&["concurrency", "mean_concurrency"], "mean_concurrency"),
-    (&["request_rate", "rate", "qps"], "request_rate"),
+    (&["request_rate", "request_rate_configured", "traffic_request_rate", "rate", "qps"], "request_rate"),
     (&["duration", "duration_s", "benchmark_duration"], "duration_s"),
-    (&["completed", "request_count", "requests", "completed_requests"], "completed"),
+    (&["completed", "successful_requests", "request_count", "requests", "completed_requests"], "completed"),
     (&["failed", "error_request_count", "failed_requests"], "failed"),
     (&["total_input_tokens", "input_tokens", "total_isl"], "input_tokens"),
     (&["total_output_tokens", "total_generated_tokens", "output_tokens", "total_osl"], "output_tokens"),

@@ -157,3 +157,50 @@ fn a_table_has_a_row_for_each_load() {
     }
     assert_eq!(trace.manifest.value("model.name"), Some("m"));
 }
+
+/// The text of `vllm bench serve` was "no known format", and so was the page of metrics that the server itself shows.
+#[test]
+fn what_a_benchmark_prints_and_a_metrics_page_are_loads() {
+    let trace = read_text(
+        "Namespace(subparser='bench', model='org/m', seed=0)\nTraffic request rate: 0.5\n\
+         ============ Serving Benchmark Result ============\nSuccessful requests:                     100       \n\
+         Benchmark duration (s):                  20.5\nOutput token throughput (tok/s):         46.87\n\
+         ---------------Time to First Token----------------\nMean TTFT (ms):                          1226.38\n\
+         P99 TTFT (ms):                           2877.94\n==================================================\n\
+         Mean TTFT (ms): 1\n============ Serving Benchmark Result ============\nMean TTFT (ms): 2.5\n",
+    )
+    .unwrap();
+    for (key, value) in [
+        ("model.name", Some("org/m")),
+        ("load.1.request_rate", Some("0.5")),
+        ("load.1.completed", Some("100")),
+        ("load.1.duration_s", Some("20.5")),
+        ("load.1.output_throughput", Some("46.87")),
+        ("load.1.ttft.mean", Some("1226.38")),
+        ("load.1.ttft.p99", Some("2877.94")),
+        ("load.2.ttft.mean", Some("2.5")),
+        ("load.2.request_rate", None),
+    ] {
+        assert_eq!(trace.manifest.value(key), value, "{key}");
+    }
+    let latency = read_text("Avg latency: 0.5 seconds\n50% percentile latency: 0.25 seconds\n").unwrap();
+    assert_eq!(latency.manifest.value("load.1.e2e.mean"), Some("500"));
+    assert_eq!(latency.manifest.value("load.1.e2e.p50"), Some("250"));
+    let page = read_text(
+        "# HELP vllm:time_to_first_token_seconds x\n# TYPE vllm:time_to_first_token_seconds histogram\n\
+         vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"m\"} 3.0\n\
+         vllm:time_to_first_token_seconds_count{engine=\"1\",model_name=\"m\"} 1.0\n\
+         vllm:time_to_first_token_seconds_sum{engine=\"0\",model_name=\"m\"} 2.0\n\
+         vllm:generation_tokens_total{engine=\"0\"} 1.5e+03\nvllm:num_requests_waiting{engine=\"0\"} 64.0\n",
+    )
+    .unwrap();
+    for (key, value) in [
+        ("model.name", "m"),
+        ("software.engine", "vllm"),
+        ("load.1.ttft.mean", "500"),
+        ("load.1.output_tokens", "1500"),
+        ("load.1.waiting", "64"),
+    ] {
+        assert_eq!(page.manifest.value(key), Some(value), "{key}");
+    }
+}

@@ -1,0 +1,97 @@
+//! The time of each layer of a TensorRT engine, as `trtexec --exportProfile FILE` writes it: a list whose first element says how often
+//! the engine ran, and whose others say how long each layer took in all. No layer has a place in time, so they become summaries.
+//! Source: `samples/common/sampleReporting.cpp` of TensorRT 8 to 10.
+
+use std::path::Path;
+
+use model::{Conditions, KernelSummary, Provenance::Observed, TraceSink};
+use serde::Deserialize;
+
+use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, json::member, lanes::Account};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    id: "trtexec",
+    name: "layer profile of TensorRT (trtexec --exportProfile)",
+    matches,
+    read,
+    lead: crate::alone,
+};
+
+/// Most bytes of a profile; one of a thousand layers has some hundred kilobytes.
+const MOST: usize = 16 << 20;
+
+#[derive(Debug, Deserialize)]
+struct Element {
+    /// How often the engine ran; only in the first element.
+    count: Option<u64>,
+    name: Option<String>,
+    /// Time of a layer in all runs, ms.
+    #[serde(rename = "timeMs")]
+    time_ms: Option<f64>,
+}
+
+fn matches(head: &Head<'_>) -> Match {
+    let is_list = head.bytes.trim_ascii_start().starts_with(b"[");
+    let has = |key: &str| member::has_key(head.bytes, key);
+    if is_list && has("timeMs") && has("averageMs") && has("percentage") { Match::Certain } else { Match::No }
+}
+
+fn read(path: &Path, sink: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<(), ReadError> {
+    let bytes = container::head(path, MOST)?;
+    let elements: Vec<Element> = serde_json::from_slice(&bytes).map_err(|_| ReadError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        expected: "a list of layers, each with name and timeMs".to_owned(),
+        next: "export the profile again with trtexec --exportProfile".to_owned(),
+    })?;
+    let runs = elements.iter().find_map(|element| element.count);
+    let mut account = Account::default();
+    for element in elements.iter().filter(|element| element.count.is_none()) {
+        account.read += 1;
+        let time = element.time_ms.filter(|ms| ms.is_finite() && (0.0..1e12).contains(ms));
+        let (Some(name), Some(ms)) = (&element.name, time) else {
+            account.incomplete += 1;
+            continue;
+        };
+        let (total, name) = ((ms * 1e6) as i64, sink.intern(name));
+        let known = KernelSummary::of(name, Conditions::Run);
+        sink.summary(KernelSummary { count: runs.unwrap_or(1), total: Some(total), ..known });
+        account.keep(0, total);
+    }
+    account.tell(sink, FORMAT.id, "layers", "sums of layers over all runs of the engine");
+    if let Some(runs) = runs {
+        sink.manifest("trtexec.runs", &runs.to_string(), Observed);
+    }
+    sink.manifest("software.engine", "TensorRT", Observed);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+    use model::TraceBuilder;
+    use std::io::Write;
+
+    #[test]
+    fn layers_are_sums_over_all_runs() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(
+            br#"[ { "count" : 100 }
+, { "name" : "conv1 + relu", "timeMs" : 148.32, "averageMs" : 1.4832, "medianMs" : 1.48, "percentage" : 98.5 }
+, { "name" : "broken", "averageMs" : 1.0, "percentage" : 1.5 }
+]"#,
+        )
+        .unwrap();
+        let mut sink = TraceBuilder::new("t", "trtexec");
+        assert_eq!(crate::detect::detect(file.path(), &ReadOptions::default()).unwrap().id, "trtexec");
+        crate::detect::read(file.path(), &mut sink, &ReadOptions::default()).unwrap();
+        let trace = sink.finish();
+        let rows: Vec<_> =
+            trace.summaries.iter().map(|row| (trace.strings.get(row.kernel), row.count, row.total)).collect();
+        assert_eq!(rows, [("conv1 + relu", 100, Some(148_320_000))]);
+        assert_eq!((trace.ledger[0].read, trace.ledger[0].kept), (2, 1));
+        assert_eq!(trace.manifest.value("trtexec.runs"), Some("100"));
+    }
+}
