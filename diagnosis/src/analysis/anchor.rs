@@ -211,7 +211,8 @@ fn user_ranges(
                 let text = trace.strings.get(name);
                 match asked {
                     Some(mark) => is_called(text, mark).then(|| unlabelled(packs, text)),
-                    None => packs.step_label(text),
+                    // A step that only warms up is none of those that count.
+                    None => packs.step_label(text).filter(|_| !loading::prepares(text)),
                 }
             });
             if let Some(label) = label.clone() {

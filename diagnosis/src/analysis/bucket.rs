@@ -87,7 +87,7 @@ pub enum Bucket {
     LaunchApi,
     /// Launch call returned, queue was empty, work has not started.
     LaunchLatency,
-    /// Work was queued well before; the device goes from one operation to the next.
+    /// Work was queued well before; the device goes from one operation to the next, or does not begin it.
     Dispatch,
     /// Host is inside a graph launch call.
     GraphLaunch,

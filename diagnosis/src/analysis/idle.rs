@@ -53,6 +53,10 @@ const DEFAULT_LATENCY_NS: Ns = 5_000;
 /// something that the capture does not hold.
 const UNRECORDED_LATENCIES: Ns = 10;
 
+/// A launched operation that an empty queue does not begin for so long waits for no launch, ns: launches take microseconds, on Windows
+/// up to some hundred. Another process that shares the device takes turns of milliseconds.
+pub const UNSTARTED: Ns = 500_000;
+
 /// Between the launch of a graph and its work, or between its nodes, a device idles for microseconds; own value.
 const UNRECORDED_REPLAY: Ns = 1_000_000;
 
@@ -142,7 +146,9 @@ impl<'a> Explainer<'a> {
 
     /// Why an operation whose launch call has returned has not started.
     fn after_return(&self, op: &DeviceOp, index: usize, returned: Ns, drained: Ns) -> Bucket {
-        if returned >= drained {
+        if op.start - returned.max(drained) > UNSTARTED {
+            Bucket::Dispatch
+        } else if returned >= drained {
             Bucket::LaunchLatency
         } else if self.waits_for_event(op, index, drained) {
             Bucket::DeviceDep

@@ -76,7 +76,7 @@ fn preparing(trace: &Trace, process: ProcessId) -> Vec<Span> {
 }
 
 /// Whether a range's name says so by itself or of a model: `init_model`, `warmup`, `Warm-up 3`, `model load`.
-fn prepares(name: &str) -> bool {
+pub(super) fn prepares(name: &str) -> bool {
     let words = name.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
     let words: Vec<String> = words.take(4).map(str::to_ascii_lowercase).collect();
     let says = |word: &str| BEFORE.contains(&word) || word.starts_with("initial");

@@ -41,6 +41,8 @@ pub enum Kind {
     Nodes,
     /// The device goes from one queued operation to the next, or waits for another queue; a size.
     Queue,
+    /// The device does not begin what was launched; a size.
+    Unstarted,
     /// Idle time that the host explains, at many places of which none is a cost of its own; a size.
     Scattered,
     /// Copies that nothing runs beside.
@@ -245,7 +247,7 @@ impl Cost {
     /// part of every run only where nothing else does.
     pub fn weight(&self) -> f64 {
         match self.kind {
-            Kind::Exposed { .. } | Kind::Plain { .. } | Kind::Bubble => 0.3,
+            Kind::Exposed { .. } | Kind::Plain { .. } | Kind::Bubble | Kind::Unstarted => 0.3,
             Kind::Prompts { .. } | Kind::Queue | Kind::Scattered => 0.01,
             _ => 1.0,
         }

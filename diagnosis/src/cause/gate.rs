@@ -44,7 +44,8 @@ pub fn population<'a>(trace: &'a Trace, analysis: &'a Analysis) -> Option<Popula
 /// Whether the evidence of a capture allows a cost.
 pub fn allows(population: &Population<'_>, cost: &Cost) -> bool {
     let integrity = &population.analysis.integrity;
-    let rests_on_gaps = matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes);
+    let rests_on_gaps =
+        matches!(cost.kind, Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Chain(_) | Kind::Nodes | Kind::Unstarted);
     // Where device rows or their launches are lost, a gap may hold work. Where durations hold the dispatch time, only the short
     // pauses between queued operations are hidden: a long one is there all the same.
     !(rests_on_gaps && integrity.is_broken() || cost.kind == Kind::Nodes && integrity.is_folded())

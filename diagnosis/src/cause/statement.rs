@@ -133,6 +133,13 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             );
             ("CO-04", Message::new(SAYS, [gaps]))
         }
+        Kind::Unstarted => {
+            const SAYS: Text = Text::new(
+                "the work was launched, and the idle device did not begin it{gaps}: another process or context has the device, or it waits for what was not recorded",
+                "工作已下发，空闲的设备却没有开始{gaps}：设备被其他进程或上下文占用，或在等待未记录的内容",
+            );
+            ("CO-15", Message::new(SAYS, [gaps]))
+        }
         Kind::Queue => {
             const SAYS: Text = Text::new(
                 "the device is idle although its work is queued: from one operation to the next, or until another queue is done{gaps}",

@@ -3,7 +3,7 @@
 //! A gap belongs to the operation that ends it, its launch call L and the thread T of that call. Its kind is the first that holds:
 //! *node* (the operation before came from the same graph launch), *queue* (L returned before the gap began), *chain* (host time
 //! since the launch before on T, and L itself, both below a limit), else *host*. Gaps of chain and host are cut by the innermost
-//! record of T at each instant; what is left after L returned is latency. Definitions and limits were measured on simulated and
+//! record of T at each instant; what is left after L returned is latency, or *unstarted* where it is too long for that. Definitions and limits were measured on simulated and
 //! recorded runs whose cause is known.
 
 use model::{Category, Ns, Span, StringId, Trace, TrackId};
@@ -13,7 +13,7 @@ use super::names::{Key, Names, Path};
 use crate::{
     analysis::{
         Rank, Step,
-        idle::Gap,
+        idle::{Gap, UNSTARTED},
         nest::{Nests, Segment},
     },
     platform::HostCall,
@@ -44,6 +44,8 @@ pub enum Kind {
     Turnaround(Key),
     /// The host did something else.
     Host,
+    /// The work was launched, and the device did not begin it.
+    Unstarted,
     /// Nothing recorded says what ended the idle time.
     Blind,
 }
@@ -250,6 +252,7 @@ impl Ledger<'_, '_> {
         }
         if until < gap.span.end {
             let span = Span::new(until, gap.span.end);
+            let kind = if span.len() > UNSTARTED { Kind::Unstarted } else { kind };
             self.parts.push(Part { span, kind, path: None, gap: at, track: Some(track) });
         }
     }

@@ -255,7 +255,8 @@ pub(super) fn threads(import: &mut Import<'_>, page: &Page) -> Kept {
 
 /// Parts of an error of the profiler that only samples of the host, or events of graphics, are missing (texts of Nsight Systems
 /// 2023 to 2025): what the program computes with is whole.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 10] = [
+    "event source Perf:",
     "CPU IP/backtrace samples",
     "context switch data",
     "OpenGL",

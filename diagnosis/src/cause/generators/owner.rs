@@ -131,6 +131,7 @@ fn found(
         Why::Turnaround(sync) => Kind::Turnaround { sync: idle.names.record_of(sync)?, then: site },
         Why::Node => Kind::Nodes,
         Why::Queue => Kind::Queue,
+        Why::Unstarted => Kind::Unstarted,
         // What nothing recorded explains is a doubt about the capture.
         Why::Blind => return None,
     };
@@ -183,7 +184,7 @@ fn sure(kind: Why) -> Ns {
         Why::Host => 85,
         Why::Turnaround(_) => 75,
         Why::Chain => 65,
-        Why::Node | Why::Queue | Why::Blind => 30,
+        Why::Node | Why::Queue | Why::Unstarted | Why::Blind => 30,
     }
 }
 
@@ -319,6 +320,7 @@ fn called(population: &Population<'_>, kind: &Kind) -> String {
         Kind::Turnaround { sync, then } => format!("turnaround {} {}", text(&Some(*sync)), at(then)),
         Kind::Chain(site) => format!("chain {}", at(site)),
         Kind::Queue => "queue".to_owned(),
+        Kind::Unstarted => "unstarted".to_owned(),
         _ => "nodes".to_owned(),
     }
 }

@@ -1,7 +1,7 @@
 //! One kernel at the same position, between the same neighbours: late in the run against early (a clock), on one rank against the
 //! others (a slow device), now and then (contention).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Ns, StringId};
 use rayon::prelude::*;
@@ -18,8 +18,11 @@ const CALLS: (usize, usize, usize) = (12, 8, 3);
 /// Median ratio, weighted by time, from which kernels became slower; that of the quarter that became slower least; and the part of
 /// the time that must be covered. Healthy runs stay below.
 const DRIFT: (f64, f64, f64) = (1.05, 1.03, 0.5);
-/// Ratio from which the work differs rather than the clock.
+/// Ratio from which the work differs rather than the clock: of late to early calls, and of the tenth that takes longest to the tenth
+/// that takes least.
 const OTHER_WORK: f64 = 2.5;
+/// Names of kernels that a clock makes slower alike: of one nothing says whether it is the clock or its work.
+const NAMES: usize = 2;
 /// The lower quartile of a slow rank's ratios, and the median from which the work differs rather than the device.
 const SLOW_RANK: (f64, f64) = (1.05, 4.0);
 /// An outlier takes so many times the median, and so much longer than it, ns; of at most this part of the calls; and all of them are
@@ -94,18 +97,27 @@ fn grew(counted: &Counted<'_>) -> bool {
     early.zip(late).is_some_and(|(early, late)| late as f64 > GREW * early as f64)
 }
 
+/// Whether the calls of a position differ by no more than a clock can make them.
+fn is_one_work(works: &[&Work]) -> bool {
+    let mut times: Vec<Ns> = durations(works).collect();
+    times.sort_unstable();
+    let at = |tenths: usize| times.get(times.len().saturating_sub(1) * tenths / 10).copied().unwrap_or(0);
+    at(9) as f64 <= OTHER_WORK * at(1) as f64
+}
+
 fn drift(counted: &Counted<'_>, series: &Series<'_>) -> Option<Cost> {
     if grew(counted) {
         return None;
     }
     let all: Ns = series.values().flatten().map(|work| work.dur).sum();
-    let long = || series.values().filter(|works| works.len() >= CALLS.0);
+    let long = || series.values().filter(|works| works.len() >= CALLS.0 && is_one_work(works));
+    let names: BTreeSet<StringId> = long().flatten().map(|work| work.name).collect();
     let ratios = long().filter(|works| works.iter().all(|work| !work.is_attention())).filter_map(|works| {
         let late = super::median(works.iter().rev().take(works.len() / 4).map(|work| work.dur))?;
         Some((late as f64 / early(works)? as f64, durations(works).sum()))
     });
     let (ratio, least, covered) = weighted(ratios.collect())?;
-    let enough = counted.work.len() >= OPERATIONS && covered as f64 >= DRIFT.2 * all as f64;
+    let enough = counted.work.len() >= OPERATIONS && names.len() >= NAMES && covered as f64 >= DRIFT.2 * all as f64;
     if !enough || !(DRIFT.0..OTHER_WORK).contains(&ratio) || least < DRIFT.1 {
         return None;
     }

@@ -14,7 +14,7 @@ use crate::{
         rule::{Context, Doc, Outcome, Rule},
     },
     i18n::{Message, Text, Value},
-    platform::{CanonicalOp, Stage},
+    platform::{CanonicalOp, OpClass, Stage},
 };
 
 /// Collectives of a dense layer under tensor parallelism: after attention and after the MLP.
@@ -24,6 +24,8 @@ const EXPERTS: usize = 4;
 /// Once per step: the embedding and the logits, or in place of the logits the three of a loss over a divided vocabulary (largest
 /// logit, the target's logit, sum of exponentials: Megatron-LM, `tensor_parallel/cross_entropy.py`).
 const ONCE: usize = 4;
+/// Repeats per operation that mixes tokens, at most, for them to be layers: hybrid models have attention in every eighth; own value.
+const MIXED: usize = 8;
 
 /// The rule.
 pub struct RedundantCollectives;
@@ -80,6 +82,14 @@ impl Rule for RedundantCollectives {
             let attention = |s: &Step| {
                 rank.ops_of(s).iter().filter(|op| matches!(op.op, CanonicalOp::AttnDecode | CanonicalOp::Attn)).count()
             };
+            // What repeats without anything that mixes tokens is no layer, and an excerpt of a step holds fewer than it has.
+            let mixes = |s: &Step| {
+                let mixes = |op: &CanonicalOp| op.class() == OpClass::Attention || *op == CanonicalOp::Ssm;
+                rank.ops_of(s).iter().map(|op| op.op).filter(mixes).count()
+            };
+            if (1..layers.div_ceil(MIXED)).contains(&rank.steady_steps(class).map(mixes).max().unwrap_or(0)) {
+                continue;
+            }
             let layers = rank.steady_steps(class).map(attention).max().unwrap_or(0).max(layers);
             let plan = |s: &Step| layers * if experts(s) { EXPERTS } else { DENSE } + ONCE;
             let extra = |s: &Step| {

@@ -1,4 +1,4 @@
-//! CO-01 to CO-14: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
+//! CO-01 to CO-15: costs that were found without a rule and that no rule names. Their sentences are generated from the selection
 //! ([`crate::cause`]); here stands what each kind is.
 
 use model::Area;
@@ -195,8 +195,19 @@ static REST: Doc = doc(
     SHRINKS,
 );
 
+static UNSTARTED: Doc = doc(
+    "CO-15",
+    Layer::Runtime,
+    Text::new("Launched work that does not begin", "已下发但未开始的工作"),
+    Text::new(
+        "Idle time of at least 0.5 ms after the return of a launch to an empty queue: a size.",
+        "向空队列下发返回后至少 0.5 ms 的空闲：只给出大小。",
+    ),
+    SHRINKS,
+);
+
 /// Every kind, in order.
-pub static ALL: [Generated; 14] = [
+pub static ALL: [Generated; 15] = [
     Generated(&OWNER),
     Generated(&TURNAROUND),
     Generated(&CHAIN),
@@ -211,4 +222,5 @@ pub static ALL: [Generated; 14] = [
     Generated(&EXPOSED),
     Generated(&PROMPTS),
     Generated(&REST),
+    Generated(&UNSTARTED),
 ];

@@ -174,6 +174,7 @@ pub const REGISTRY: &[&dyn Rule] = &[
     &costs::ALL[11],
     &costs::ALL[12],
     &costs::ALL[13],
+    &costs::ALL[14],
     &cp04_tracing_inflation::TracingInflation,
     &cp05_trace_integrity::TraceIntegrity,
     &cp06_clock_drift::ClockDrift,

@@ -147,6 +147,9 @@ fn one_kernel_at_one_position_tells_a_clock_from_contention() {
         "{:?}",
         kinds(&slower)
     );
+    // Fifteen problem sizes of one kernel, from 0.5 to 252 ms, were a clock that fell.
+    let sizes = kernels(|step, _| us(100 << (step / 6)));
+    assert!(!kinds(&sizes).iter().any(|kind| matches!(kind, Kind::Drift { .. })), "{:?}", kinds(&sizes));
     let now_and_then = kernels(|step, position| us(if (step * 8 + position) % 13 == 5 { 300 } else { 100 }));
     assert!(
         kinds(&now_and_then).iter().any(|kind| matches!(kind, Kind::Sporadic { .. })),
@@ -272,4 +275,17 @@ fn copies_gain_no_more_than_themselves_and_the_idle_time_there_is() {
     let copies = found.iter().find(|cost| matches!(cost.kind, Kind::Copies { .. })).unwrap();
     assert_eq!((copies.total, copies.bounds.1), (us(28_000), us(28_000)));
     assert!(copies.bounds.0 <= us(12_000), "the kernels hide 300 of 700 µs: {:?}", copies.bounds);
+}
+
+/// A device that another process shares does not begin what was launched for milliseconds: that was "code that no record covers".
+#[test]
+fn launched_work_that_does_not_begin_is_no_time_of_the_host() {
+    let mut s = Script::default();
+    for i in 0..60 {
+        let t = i * us(3_000);
+        s.launch((t, t + us(5)), GEMM, (t + us(2_500), t + us(2_900)));
+    }
+    let capture = s.analyze();
+    let most = largest(&capture).unwrap();
+    assert_eq!((&most.kind, most.count), (&Kind::Unstarted, 59), "{}", said(&capture, &most));
 }
