@@ -94,6 +94,12 @@ impl<'a> Head<'a> {
         Self { path, bytes, patterns: log::Patterns::built_in() }
     }
 
+    /// Whether it is a notebook (`.ipynb`), in whose outputs tables stand line by line.
+    fn is_notebook(&self) -> bool {
+        let has = |what: &[u8]| memchr::memmem::find(self.bytes, what).is_some();
+        self.bytes.trim_ascii_start().starts_with(b"{") && has(b"\"cell_type\"")
+    }
+
     /// Whether it is a text in which a table may stand somewhere: no database, and no document of JSON.
     fn is_text(&self) -> bool {
         let mut marks = self.bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace());

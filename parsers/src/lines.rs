@@ -106,6 +106,18 @@ pub fn plain(line: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A line of the output of a notebook (`.ipynb`), which is a string of JSON on a line of its own, without its quotes.
+pub fn unquoted(line: Cow<'_, str>) -> Cow<'_, str> {
+    let text = line.trim().trim_end_matches(',');
+    if text.len() < 2 || !text.starts_with('"') || !text.ends_with('"') {
+        return line;
+    }
+    match serde_json::from_str::<String>(text) {
+        Ok(text) => Cow::Owned(text.trim_end_matches('\n').to_owned()),
+        Err(_) => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -99,10 +99,19 @@ const DISTINCT: usize = 1 << 16;
 
 fn matches(head: &Head<'_>) -> Match {
     let text = plain(head.bytes);
-    let known = |line: &str| perf::Header::of(line).is_some() || debug::is_known(line);
+    let known = |line: &str| perf::Header::of(untagged(line)).is_some() || debug::is_known(line);
     // Reports about logs quote their lines.
     let quotes = text.trim_start().starts_with('{');
     if !quotes && text.lines().any(known) { Match::Certain } else { Match::No }
+}
+
+/// A line without what a launcher puts before the lines of each process: `0: ` (`srun --label`), `[1,0]<stdout>:`
+/// (`mpirun --tag-output`).
+fn untagged(line: &str) -> &str {
+    let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let labelled = line.get(digits..).filter(|_| digits > 0).and_then(|rest| rest.strip_prefix(": "));
+    let tagged = || line.strip_prefix('[')?.split_once("]<stdout>:").map(|(_, rest)| rest);
+    labelled.or_else(tagged).unwrap_or(line)
 }
 
 /// Reads a test's output or a debug log.
@@ -114,7 +123,8 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
     let (mut table, mut test) = (LinkTable::default(), perf::Test::default());
     while let Some(line) = lines.next()? {
         let text = plain(line);
-        match test.take(&text) {
+        let text = untagged(&text);
+        match test.take(text) {
             perf::Taken::Row(rows) => table.probes.extend(rows),
             perf::Taken::RowAfterLoss(rows) => {
                 table.probes.extend(rows);
@@ -122,12 +132,12 @@ pub fn table(path: &Path, progress: Progress<'_>) -> Result<LinkTable, ReadError
             }
             perf::Taken::Fact => table.other += 1,
             perf::Taken::Unreadable => table.unread += 1,
-            perf::Taken::Nothing if !perf::is_log(&text) => debug::take(&mut table, &text),
+            perf::Taken::Nothing if !perf::is_log(text) => debug::take(&mut table, text),
             perf::Taken::Nothing => {}
         }
         // Behind what is of the test, a line of the log may stand on the same one.
-        if perf::is_log(&text) {
-            debug::take(&mut table, &text);
+        if perf::is_log(text) {
+            debug::take(&mut table, text);
         }
         if let Some(mean) = text.strip_prefix("# Avg bus bandwidth").and_then(|rest| rest.split(':').nth(1)) {
             table.mean_busbw = mean.trim().parse().ok().filter(|mean: &f64| mean.is_finite());

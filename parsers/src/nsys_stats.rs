@@ -177,4 +177,15 @@ mod tests {
         assert_eq!(trace.stat("nsys-stats.incomplete_row"), 1);
         assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept)).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
     }
+
+    /// The column of counts gave a copy the name "60", and `43.985.471` in a language of `52,0` was no number.
+    #[test]
+    fn operations_are_a_count_and_dots_may_group_digits() {
+        let trace = import(
+            " Time(%)  Total Time (ns)  Operations   Average   Minimum  Maximum      Operation     \n\
+             \x20-------  ---------------  ----------  ---------  -------  -------  ------------------\n\
+             \x20   52,0       43.985.471          60  131.529,4   65.920  194.239  [CUDA memcpy HtoD]\n",
+        );
+        assert_eq!(rows(&trace), [("[CUDA memcpy HtoD]", 60, Some(43_985_471), Some((65_920, 194_239)))]);
+    }
 }

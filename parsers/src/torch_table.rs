@@ -13,7 +13,7 @@ use model::{Conditions, KernelSummary, Ns, Provenance, Severity, TraceSink};
 use crate::{
     Format, Head, Match, Place, ReadError, ReadOptions, hip,
     lanes::Account,
-    lines::{Lines, plain},
+    lines::{Lines, plain, unquoted},
     printed_table::{cell, dashes},
 };
 
@@ -30,6 +30,8 @@ pub const FORMAT: Format = Format {
 const LINE: usize = 64 << 10;
 /// Most rows that are kept; a table is cut after a hundred unless asked otherwise.
 const MAX_ROWS: usize = 1 << 16;
+/// Most runs of a file that are told apart; documents that quote tables have some.
+const RUNS: usize = 64;
 /// Names of columns.
 const SELF_HOST: &str = "self cpu";
 const CALLS: &str = "# of calls";
@@ -72,10 +74,37 @@ impl Columns {
     }
 }
 
-/// A line without terminal colours and without the processes that an engine's log names before each line, and these:
+/// One run of the profiler: the tables that it printed, sorted differently or cut differently, end with the same totals.
+#[derive(Default)]
+struct Run {
+    rows: BTreeSet<Row>,
+    /// What the host and the device took in all, ns, where a table says it.
+    host: Option<Ns>,
+    device: Option<Ns>,
+}
+
+impl Run {
+    /// Adds a table to the run that it is of.
+    fn file(self, runs: &mut Vec<Self>) {
+        if self.rows.is_empty() {
+            return;
+        }
+        match runs.iter().position(|run| (run.host, run.device) == (self.host, self.device)) {
+            Some(at) => runs.get_mut(at).into_iter().for_each(|run| run.rows.extend(self.rows.iter().cloned())),
+            None if runs.len() < RUNS => runs.push(self),
+            None => {}
+        }
+    }
+
+    fn time(&self) -> Ns {
+        self.host.unwrap_or(0).saturating_add(self.device.unwrap_or(0))
+    }
+}
+
+/// A line without terminal colours, without the quotes of a notebook's output, and without the processes that an engine's log names before each line, and these:
 /// `(EngineCore_DP0 pid=1) (Worker_TP0 pid=2) `.
 fn bare(line: &[u8]) -> (String, String) {
-    let line = plain(line);
+    let line = unquoted(plain(line));
     let mut rest = line.as_ref();
     while let Some((_, after)) =
         rest.strip_prefix('(').and_then(|inner| inner.split_once(") ")).filter(|(who, _)| who.contains(" pid="))
@@ -141,7 +170,7 @@ fn row(columns: &Columns, line: &str) -> Option<Row> {
 }
 
 fn matches(head: &Head<'_>) -> Match {
-    if !head.is_text() {
+    if !head.is_text() && !head.is_notebook() {
         return Match::No;
     }
     let mut before = String::new();
@@ -158,7 +187,7 @@ fn matches(head: &Head<'_>) -> Match {
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut lines = Lines::open(path, LINE)?;
     let (mut before, mut columns): (String, Option<Columns>) = (String::new(), None);
-    let (mut rows, mut account, mut beyond): (BTreeSet<Row>, Account, u64) = (BTreeSet::new(), Account::default(), 0);
+    let (mut runs, mut run, mut account, mut beyond) = (Vec::new(), Run::default(), Account::default(), 0u64);
     let mut totals: BTreeMap<&str, Ns> = BTreeMap::new();
     let mut tables = 0u64;
     // Of several processes that print their tables into one log, the one that comes first.
@@ -171,15 +200,15 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         if let Some((what, total)) =
             line.split_once(" time total: ").and_then(|(what, time)| Some((what, self::time(time)?)))
         {
-            let what = if what.ends_with("CPU") { "totals.host_ns" } else { "totals.device_ns" };
-            let known = totals.entry(what).or_default();
-            *known = total.max(*known);
+            let known = if what.ends_with("CPU") { &mut run.host } else { &mut run.device };
+            *known = Some(total);
             columns = None;
         } else if let Some(spans) = dashes(&line) {
             // The last line of dashes stands under the rows.
             columns = Columns::of(&before, spans);
             tables += u64::from(columns.is_some());
             if columns.is_some() {
+                std::mem::take(&mut run).file(&mut runs);
                 printed.get_or_insert(who);
             }
         } else if columns.is_none() {
@@ -193,8 +222,8 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
             // With stacks, a row is followed by lines that hold no more than its callers.
             account.read += 1;
             match row(columns, &line) {
-                Some(row) if rows.len() < MAX_ROWS || rows.contains(&row) => {
-                    account.kept += u64::from(rows.insert(row));
+                Some(row) if run.rows.len() < MAX_ROWS || run.rows.contains(&row) => {
+                    run.rows.insert(row);
                 }
                 Some(_) => beyond += 1,
                 None => account.incomplete += 1,
@@ -204,14 +233,25 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         let (done, total) = lines.progress();
         (options.progress)(done, total);
     }
-    if rows.is_empty() {
+    run.file(&mut runs);
+    // Of several runs in one file, such as a page that quotes them, the longest speaks: their sums are sums of nothing.
+    let others = runs.len().saturating_sub(1) as u64;
+    let Some(Run { rows, host, device }) = runs.into_iter().reduce(|a, b| if b.time() > a.time() { b } else { a })
+    else {
         return Err(ReadError::Malformed {
             path: path.to_owned(),
             place: Place::File,
             expected: format!("rows of a table of key_averages ({tables} tables, no row that could be read)"),
             next: "export the trace with prof.export_chrome_trace and give that".to_owned(),
         });
+    };
+    totals.extend(
+        [("totals.host_ns", host), ("totals.device_ns", device)].into_iter().filter_map(|(k, ns)| Some((k, ns?))),
+    );
+    if others > 0 {
+        sink.stat("torch-table.other_runs", Severity::Notice, others, Some("tables with other totals; split the file"));
     }
+    account.kept = rows.len() as u64;
     account.time = tell(sink, &rows);
     account.tell(
         sink,
@@ -403,5 +443,25 @@ Self CPU time total: 900.000ms
         let text = TABLE.replace("Self CUDA ", "CUDA-avg  ").replace("CUDA total", "Input x   ");
         let trace = import(&text);
         assert!(trace.summaries.iter().all(|s| s.conditions == Conditions::Host));
+    }
+
+    /// The GEMM of one table stood over the totals of another one: "gemm 2.7 %", which was 99.8 % of its own.
+    #[test]
+    fn tables_of_other_totals_are_other_runs_and_notebooks_are_read() {
+        let other = TABLE.replace("41.174s", "1.000s").replace("40.244s", "900.000ms").replace("5.487s", "800.000ms");
+        let trace = import(&format!("{other}\n{TABLE}"));
+        assert_eq!(trace.manifest.value("totals.device_ns"), Some("40244000000"));
+        assert_eq!(trace.stat("torch-table.other_runs"), 1);
+        let kernel = |trace: &model::Trace| {
+            let of = |row: &&model::KernelSummary| trace.strings.get(row.kernel).starts_with("Cijk");
+            trace.summaries.iter().filter(of).map(|row| row.total).collect::<Vec<_>>()
+        };
+        assert_eq!(kernel(&trace), [Some(5_487_000_000)]);
+        let quoted: Vec<String> = TABLE.lines().map(|line| format!("      {:?},", format!("{line}\n"))).collect();
+        let notebook = format!(
+            "{{\n \"cells\": [\n  {{\n   \"cell_type\": \"code\",\n   \"text\": [\n{}\n ]}}]}}\n",
+            quoted.join("\n")
+        );
+        assert_eq!(kernel(&import(&notebook)), [Some(5_487_000_000)]);
     }
 }

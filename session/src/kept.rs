@@ -38,6 +38,10 @@ pub(crate) fn no_run(trace: &mut Trace) -> Option<String> {
     if trace.stats.iter().any(|stat| stat.name == ImportStat::NOTHING_KEPT) {
         return None;
     }
+    // How an engine started or why it ended is an answer.
+    if ["log.failure", "log.ready_ns", "log.layers_on_device"].iter().any(|key| trace.manifest.value(key).is_some()) {
+        return None;
+    }
     let rows: u64 = trace.ledger.iter().map(|row| row.kept).fold(0, u64::saturating_add);
     let sentence = format!(
         "'{}' was read as {} and holds no operation, sum, measurement or sample of a run, only facts from {rows} rows; give the \

@@ -44,7 +44,11 @@ fn kernels(trace: &Trace, conditions: Conditions, over: Over) -> Option<Tables> 
     let listed = sums.values().fold(0, |all: Ns, sum| all.saturating_add(sum.total));
     // A table that was cut says below how much all rows are.
     let said = trace.manifest.value("totals.device_ns").filter(|_| over == Over::Sums).and_then(|ns| ns.parse().ok());
-    let time = listed.max(said.unwrap_or(0));
+    let device = listed.max(said.unwrap_or(0));
+    // Beside a device that mostly idles the host's own time is the larger part: it is what all shares refer to.
+    let host = trace.manifest.value("totals.host_ns").filter(|_| over == Over::Sums).and_then(|ns| ns.parse().ok());
+    let idles = host.filter(|host: &Ns| *host > device.saturating_mul(2));
+    let time = idles.unwrap_or(device);
     let mut sums: Vec<(&str, Known)> = sums.into_iter().filter(|(_, sum)| sum.total > 0).collect();
     sums.sort_by_key(|(name, sum)| (Reverse(sum.total), *name));
     let row = |kind: Kind| {
@@ -53,9 +57,22 @@ fn kernels(trace: &Trace, conditions: Conditions, over: Over) -> Option<Tables> 
             ..Row::new(kind, *name, "", sum.count, sum.total)
         }
     };
+    let host = if idles.is_some() { of_host(trace) } else { Vec::new() };
     let of = |memory: bool| sums.iter().filter(move |(name, _)| moves_memory(name) == memory).take(ROWS);
-    let rows = of(false).map(row(Kind::Kernel)).chain(of(true).map(row(Kind::Copy))).collect();
+    let rows = of(false).map(row(Kind::Kernel)).chain(of(true).map(row(Kind::Copy))).chain(host).collect();
     (!sums.is_empty()).then(|| Tables { rows, ..Tables::empty(None, over, 0, time) })
+}
+
+/// What the host's operators and calls took themselves, the longest first.
+fn of_host(trace: &Trace) -> Vec<Row> {
+    let mut sums: BTreeMap<&str, (u64, Ns)> = BTreeMap::new();
+    for sum in trace.summaries.iter().filter(|sum| sum.conditions == Conditions::Host) {
+        let known = sums.entry(trace.strings.get(sum.kernel)).or_default();
+        *known = (known.0.saturating_add(sum.count), known.1.saturating_add(sum.total.unwrap_or(0)));
+    }
+    let mut sums: Vec<_> = sums.into_iter().filter(|(_, (_, time))| *time > 0).collect();
+    sums.sort_by_key(|(name, (_, time))| (Reverse(*time), *name));
+    sums.iter().take(ROWS).map(|(name, (n, time))| Row::new(Kind::Host, *name, "framework_op", *n, *time)).collect()
 }
 
 /// The calls that a profiler summed.

@@ -102,6 +102,8 @@ const FACTS: &[(&str, &str)] = &[
     // That the engine ended by itself, and the first error that it reported.
     ("failure", "log.failure"),
     ("error", "log.error"),
+    // That requests may come.
+    ("ready", "log.ready"),
     ("layers_on_device", "log.layers_on_device"),
 ];
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{
     field::{Counter, GraphMode, Record, Stage},
     row::Row,
+    stamp,
 };
 
 /// A row that is kept until its step is known.
@@ -47,7 +48,17 @@ pub struct Import<'a> {
     /// Whether stamps with and without a zone were met.
     clocks: (bool, bool),
     kept: bool,
+    /// Stamp of the first line, and when the engine was ready for requests, ns.
+    first: Option<Ns>,
+    ready: Option<Ns>,
+    /// That the engine ended by itself, until it is started again.
+    failed: Vec<(&'static str, String)>,
 }
+
+/// Facts of which the order matters.
+const FAILURE: &str = "log.failure";
+const ERROR: &str = "log.error";
+const READY: &str = "log.ready";
 
 /// The steps of a rank, the parts of steps, and what happened beside steps.
 const STEPS: i64 = 0;
@@ -58,7 +69,19 @@ impl<'a> Import<'a> {
     /// An import into `sink`.
     pub fn new(sink: &'a mut dyn TraceSink) -> Self {
         let (timed, runtime, tallies) = (Vec::new(), Vec::new(), FxHashMap::default());
-        Self { sink, timed, runtime, tallies, last: None, untimed: 0, clocks: (false, false), kept: false }
+        Self {
+            sink,
+            timed,
+            runtime,
+            tallies,
+            last: None,
+            untimed: 0,
+            clocks: (false, false),
+            kept: false,
+            first: None,
+            ready: None,
+            failed: Vec::new(),
+        }
     }
 
     /// Whether no line said anything.
@@ -81,6 +104,10 @@ impl<'a> Import<'a> {
     /// A line of which nothing is known; in a log of JSON lines, an object that cannot be read is lost.
     pub fn other(&mut self, line: &str, json: bool) {
         self.ledger("other lines", 1, 0, "not read: no field and no known line of an engine");
+        if !json && let Some(stamp) = stamp::find(line) {
+            self.first.get_or_insert(stamp.ns);
+            self.last = Some(stamp.ns);
+        }
         if json && line.trim_start().starts_with('{') {
             self.stat("malformed_line", Severity::DataLoss, 1, Some(line));
         }
@@ -99,11 +126,21 @@ impl<'a> Import<'a> {
         tally.kept += u64::from(!record.times || record.latency.is_some());
         tally.time = tally.time.saturating_add(record.latency.or(record.compile).or(record.capture).unwrap_or(0));
         if let Some(stamp) = record.time {
+            self.first.get_or_insert(stamp.ns);
             self.last = Some(stamp.ns);
             if stamp.zoned { self.clocks.0 = true } else { self.clocks.1 = true }
         }
         for (key, value) in &record.facts {
-            self.sink.manifest(key, value, Observed);
+            match *key {
+                FAILURE | ERROR if self.failed.iter().any(|(known, _)| known == key) => {}
+                FAILURE | ERROR => self.failed.push((key, value.clone())),
+                // A start that failed before this one is no failure of the run.
+                READY => {
+                    self.failed.clear();
+                    self.ready = self.ready.or(self.last);
+                }
+                _ => self.sink.manifest(key, value, Observed),
+            }
         }
         if let Some(platform) = &record.platform {
             self.sink.manifest("log.platform", platform, Observed);
@@ -211,6 +248,12 @@ impl<'a> Import<'a> {
 
     /// Joins, lays out and hands over what was kept.
     pub fn settle(mut self) {
+        for (key, value) in std::mem::take(&mut self.failed) {
+            self.sink.manifest(key, &value, Observed);
+        }
+        if let Some(start) = self.first.zip(self.ready).map(|(first, ready)| ready.saturating_sub(first)) {
+            self.sink.manifest("log.ready_ns", &start.max(0).to_string(), Observed);
+        }
         let untimed = self.timed.iter().filter(|row| row.end.is_none()).count() as u64;
         let example = "the steps were laid end to end in the order of the log";
         self.stat("step_without_time", Severity::Notice, untimed, Some(example));

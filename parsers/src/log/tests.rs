@@ -216,3 +216,23 @@ fn accepted_lengths_prompt_tokens_and_engines_are_read() {
     assert!(sampled(&trace, "prompt_throughput").contains(&90.5));
     assert_eq!(trace.processes.iter().filter_map(|process| process.rank).collect::<Vec<_>>(), [0, 1]);
 }
+
+/// A start that failed before the one that served was "the engine failed", and a start of nine minutes took 28 s.
+#[test]
+fn the_start_ends_where_requests_may_come_and_forgets_an_earlier_failure() {
+    let failed = "ERROR 11-12 06:27:08 [core.py:1] EngineCore failed to start.\n";
+    let served = "INFO 11-12 06:27:09 [api_server.py:1] vLLM API server version 0.9.2\n\
+                  INFO 11-12 06:36:20 [x.py:1] Graph capturing finished in 28 secs\nINFO:     Application startup complete.\n";
+    let trace = |text: &str| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let mut sink = model::TraceBuilder::new("t", "log");
+        crate::detect::read(file.path(), &mut sink, &crate::ReadOptions::default()).unwrap();
+        sink.finish()
+    };
+    let both = trace(&format!("{failed}{served}"));
+    assert_eq!(both.manifest.value("log.failure"), None);
+    assert_eq!(both.manifest.value("log.ready_ns"), Some("552000000000"));
+    let ended = trace(&format!("{served}{failed}"));
+    assert_eq!(ended.manifest.value("log.failure"), Some("EngineCore failed to start"));
+}

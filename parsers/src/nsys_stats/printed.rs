@@ -37,13 +37,26 @@ impl Columns {
     }
 
     fn get(&self, line: &str, wanted: &[&str]) -> Option<String> {
-        let place = self.names.iter().position(|name| wanted.iter().any(|start| name.starts_with(start)))?;
+        // `Operations` is a count, `Operation` a name.
+        let exact = self.names.iter().position(|name| wanted.contains(&name.as_str()));
+        let begins = || self.names.iter().position(|name| wanted.iter().any(|start| name.starts_with(start)));
+        let place = exact.or_else(begins)?;
         let text = cell(line, *self.spans.get(place)?, place + 1 == self.spans.len());
         (!text.is_empty()).then_some(text)
     }
 
+    /// A number without what groups its digits. Where the language writes `52,0` for a share, dots group and commas divide.
+    fn number(&self, line: &str, wanted: &[&str]) -> Option<String> {
+        let text = self.get(line, wanted)?;
+        let share = self.get(line, &["time"]).unwrap_or_default();
+        Some(match share.contains(',') && !share.contains('.') {
+            true => text.replace('.', "").replace(',', "."),
+            false => text.replace(',', ""),
+        })
+    }
+
     fn time(&self, line: &str, wanted: &[&str]) -> Option<Ns> {
-        let digits = self.get(line, wanted)?.replace(',', "");
+        let digits = self.number(line, wanted)?;
         model::time::parse_decimal(digits.as_bytes(), self.exponent).ok().map(|(ns, _)| ns)
     }
 }
@@ -116,7 +129,7 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, progress: Progress<'_>
 /// Adds the summary of a row; its total time.
 fn summary(sink: &mut dyn TraceSink, of: Conditions, columns: &Columns, line: &str) -> Option<Ns> {
     let total = columns.time(line, &["total time"]).filter(|total| *total >= 0)?;
-    let count = columns.get(line, &["instances", "operations", "count", "num calls"])?.replace(',', "").parse().ok()?;
+    let count = columns.number(line, &["instances", "operations", "count", "num calls", "calls"])?.parse().ok()?;
     let range = columns.time(line, &["min"]).zip(columns.time(line, &["max"]));
     let name = columns.get(line, &["name", "operation"])?;
     let known = KernelSummary::of(sink.intern(&name), of);

@@ -48,9 +48,15 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
     Some(inlines![said, slow.unwrap_or_default()])
 }
 
+/// Ratio to a published bandwidth up to which the two are of one link; heuristic.
+const BELIEVED: f64 = 1.05;
+
 /// How much of what is published that is, in words behind a bandwidth.
 fn of_published(page: &Page<'_>, gb_per_s: f64) -> String {
-    let Some(link) = page.capture.link_test.bound() else { return String::new() };
+    // What is far above a peak is that of another device or another link.
+    let believed = |gb_per_s: f64, of: f64| gb_per_s <= BELIEVED * of;
+    let bound = page.capture.link_test.bound().filter(|link| believed(gb_per_s, link.gb_per_s));
+    let Some(link) = bound else { return String::new() };
     let text = Text::new(", {share} of the published {link} GB/s", "，为公开值 {link} GB/s 的 {share}");
     text.get(page.lang)
         .replace("{share}", &units::share(gb_per_s / link.gb_per_s))

@@ -138,7 +138,10 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     let classes = list(CLASSES, &classes, 0, (!lost).then_some(sum(&classes)));
     let end = Message::plain(if wall.is_some() { NO_GAIN } else { END });
     let lost = (lost && stated.is_none() && stated_host.is_none()).then(|| Message::plain(LOST));
-    let lists = [of_operators, of_kernels, of_memory, of_host, classes];
+    // Where the device mostly idles the host's rows are the answer.
+    let idles = stated_host.is_some_and(|host| (device as f64) < BUSY * host as f64);
+    let (first, of_host) = if idles { (of_host, None) } else { (None, of_host) };
+    let lists = [first, of_operators, of_kernels, of_memory, of_host, classes];
     if lists.iter().all(Option::is_none) && pace.is_none() {
         return None;
     }

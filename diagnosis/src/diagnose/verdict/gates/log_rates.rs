@@ -178,7 +178,7 @@ fn sampled(trace: &Trace) -> Option<Message> {
     let all = if loads.len() > 1 { own } else { &busy };
     let lead = (!prefills || text == DECODES).then(|| spoken(text, own, all)).flatten();
     let further =
-        loads.iter().skip(1).filter(|_| text == DECODES && lead.is_some()).take(LOADS).filter_map(|own| load(own));
+        loads.iter().skip(1).filter(|_| text != PARTIAL && lead.is_some()).take(LOADS).filter_map(|own| load(own));
     let further: Vec<Message> = further.collect();
     let first = prefills.then(|| self::prefills(&served, lead.is_none()));
     let counted = !prefills && served.timed && ratio >= MANY_PROMPTS;
@@ -196,7 +196,7 @@ fn sampled(trace: &Trace) -> Option<Message> {
     };
     let together = lead.as_ref().and_then(|_| together(shown));
     let change = change(if served.fixed { &busy } else { &whole }, busy.first().map_or(0, |first| first.t))
-        .filter(|_| served.timed);
+        .filter(|_| served.timed && loads.len() == 1);
     let lead = match (first, lead) {
         (Some(first), Some(lead)) => {
             const BOTH: Text = Text::new("{first} {lead}", "{first}{lead}");

@@ -102,24 +102,31 @@ pub(super) fn by_token(mut batches: Vec<(f64, f64)>) -> Option<f64> {
 /// Part of the samples that a number of requests holds at least to be told by itself, and in how many samples; heuristic.
 const LEVEL: (f64, usize) = (0.1, 3);
 /// Ratio of the most to the fewest requests from which the samples are of several loads; heuristic.
-const LOADS: f64 = 2.0;
+const LOADS: f64 = 4.0;
 
-/// Samples by how many requests ran, where an engine was measured under several loads: those of the most samples first. All in one
-/// where it was not.
+/// Samples by how many requests ran, in doubling steps, where an engine was measured under several loads: those of the most tokens
+/// first. All in one where it was not.
 pub(super) fn by_load(samples: &[Sample]) -> Vec<Vec<Sample>> {
-    let mut loads: BTreeMap<u64, Vec<Sample>> = BTreeMap::new();
-    samples.iter().for_each(|sample| loads.entry(sample.running.round() as u64).or_default().push(*sample));
+    let mut loads: BTreeMap<u32, Vec<Sample>> = BTreeMap::new();
+    samples.iter().for_each(|sample| loads.entry(level(sample)).or_default().push(*sample));
     loads.retain(|_, own| own.len() >= LEVEL.1 && own.len() as f64 >= LEVEL.0 * samples.len() as f64);
-    let ends = loads.keys().next().zip(loads.keys().next_back());
+    let running = |own: &Vec<Sample>| median(own.iter().map(|sample| sample.running).collect());
+    let ends = loads.values().next().and_then(running).zip(loads.values().next_back().and_then(running));
     let told: usize = loads.values().map(Vec::len).sum();
     // Loads that wander are not several.
-    let several = ends.is_some_and(|(low, high)| *high as f64 >= LOADS * *low as f64) && 2 * told > samples.len();
+    let several = ends.is_some_and(|(low, high)| high >= LOADS * low) && 2 * told > samples.len();
     if !several {
         return vec![samples.to_vec()];
     }
     let mut loads: Vec<Vec<Sample>> = loads.into_values().collect();
-    loads.sort_by_key(|own| std::cmp::Reverse(own.len()));
+    let tokens = |own: &[Sample]| own.iter().map(|sample| sample.rate).sum::<f64>();
+    loads.sort_by(|a, b| tokens(b).total_cmp(&tokens(a)));
     loads
+}
+
+/// The load of a sample: 1, 2 to 3, 4 to 7, 8 to 15 requests and so on.
+fn level(sample: &Sample) -> u32 {
+    (sample.running.round().max(1.0) as u64).ilog2()
 }
 
 fn seconds(ns: Ns) -> f64 {

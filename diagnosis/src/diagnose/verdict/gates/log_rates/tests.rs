@@ -177,9 +177,10 @@ fn several_loads_are_told_one_by_one() {
     let rows = |running: f64, rate: f64, n: usize| vec![(0.0, rate, running); n];
     let all = [rows(8.0, 640.0, 8), rows(1.0, 100.0, 6), rows(32.0, 1_600.0, 6)].concat();
     let text = text(samples(&all));
-    assert!(text.starts_with("While it only decodes, the engine generates Number(640.0) tokens/s"), "{text}");
+    assert!(text.starts_with("While it only decodes, the engine generates Count(1600) tokens/s"), "{text}");
     let further = "With one request running: Number(100.0) tokens/s, Ns(10000000) per token of a request.";
-    assert!(text.contains(further) && text.contains("Number(32.0) requests running: Count(1600) tokens/s"), "{text}");
+    assert!(text.contains(further) && text.contains("Number(8.0) requests running: Number(640.0) tokens/s"), "{text}");
+    assert!(!text.contains("changes from"), "the next load is no change of the engine: {text}");
     let prompts: Vec<(f64, f64, f64)> = all.iter().map(|(_, rate, running)| (rate / 2.0, *rate, *running)).collect();
     assert!(self::text(samples(&prompts)).starts_with("While it mostly decodes"));
     let wandering: Vec<(f64, f64, f64)> = (0..30).map(|i| (0.0, 100.0 + f64::from(i), f64::from(i % 15 + 5))).collect();
@@ -202,7 +203,7 @@ fn how_the_engine_started_and_that_it_failed_come_first() {
     s.counter("startup_compile", 5, 447.0);
     s.counter("startup_init", 6, 2.0);
     let text = self::text(s);
-    let start = "The engine's start takes Ns(106000000000) for the weights, Ns(682000000000) until the engine is ready (of that Ns(447000000000)";
+    let start = "The engine's start takes Ns(106000000000) for the weights, Ns(682000000000) to set the engine up (of that Ns(447000000000)";
     assert!(text.starts_with(start) && text.ends_with("to see where a step's time goes."), "{text}");
     let mut s = samples(&[(0.0, 12.0, 1.0), (0.0, 12.0, 1.0), (0.0, 12.0, 1.0)]);
     s.builder.manifest("log.failure", "EngineCore failed to start", model::Provenance::Observed);
