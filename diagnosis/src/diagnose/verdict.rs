@@ -11,7 +11,7 @@ mod statement;
 use super::{Assessment, Level, catalogue::Catalogue, finding::Finding, level, limits::Limits, lost, rule::Context};
 use crate::{
     analysis::{AnchorKind, Confidence},
-    i18n::Message,
+    i18n::{Message, Text},
 };
 
 use case::Case;
@@ -93,6 +93,11 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
         .or_else(|| statement::of(&case, place.as_ref(), first.as_ref(), &unjudged))
         .unwrap_or_else(gates::no_steps::ruling);
     let case::Ruling { layer, headline, confidence, because } = ruling;
+    const BOTH: Text = Text::new("{whole} {headline}", "{whole}{headline}");
+    let headline = match doubts::whole(&case) {
+        Some(whole) => Message::new(BOTH, [("whole", whole.within()), ("headline", headline.within())]),
+        None => headline,
+    };
     let headline = lost::head(cx.analysis, headline);
     Verdict { layer, headline, confidence, because, place, first, unjudged, explained, level, missing, levels }
 }

@@ -133,7 +133,13 @@ impl<'a> Import<'a> {
         for (key, value) in &record.facts {
             match *key {
                 FAILURE | ERROR if self.failed.iter().any(|(known, _)| known == key) => {}
-                FAILURE | ERROR => self.failed.push((key, value.clone())),
+                FAILURE | ERROR => {
+                    self.failed.push((key, value.clone()));
+                    // Another start begins after it.
+                    if *key == FAILURE {
+                        self.first = None;
+                    }
+                }
                 // A start that failed before this one is no failure of the run.
                 READY => {
                     self.failed.clear();

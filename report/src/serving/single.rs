@@ -41,17 +41,29 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
             )
         });
         let unknown = || "–".to_owned();
-        let rate = load.output_throughput().map_or_else(unknown, units::number);
+        // A result that does not say its load, or a rate, is told without.
+        let under = load.pressed().map_or_else(String::new, |pressed| {
+            let under = Text::new("Under {level} a request", "负载为{level}时，请求").get(page.lang);
+            under.replace("{level}", &level(Some(pressed), page.lang))
+        });
+        let subject = if under.is_empty() { Text::new("A request", "请求").get(page.lang).to_owned() } else { under };
+        let gives = load.output_throughput().map_or_else(String::new, |rate| {
+            let gives = Text::new("; the server gives {rate} tokens a second", "；服务端每秒输出 {rate} 个 token");
+            gives.get(page.lang).replace("{rate}", &units::number(rate))
+        });
         let said = page.tell(
             Text::new(
-                "Under {level} a request gets its first token after {ttft} and a further one every {tpot}; the server gives {rate} tokens a second.",
-                "负载为{level}时，请求在 {ttft} 后得到首 token，此后每 {tpot} 得到一个 token；服务端每秒输出 {rate} 个 token。",
+                "{subject} gets its first token after {ttft} and a further one every {tpot}{gives}.",
+                "{subject}在 {ttft} 后得到首 token，此后每 {tpot} 得到一个 token{gives}。",
             ),
             [
-                ("level", Value::Raw(level(load.pressed(), page.lang))),
+                ("subject", Value::Phrase(subject)),
                 ("ttft", Value::Raw(value(load, Metric::Ttft).unwrap_or_else(unknown))),
-                ("tpot", Value::Raw(value(load, Metric::Tpot).or_else(|| value(load, Metric::Itl)).unwrap_or_else(unknown))),
-                ("rate", Value::Raw(rate)),
+                (
+                    "tpot",
+                    Value::Raw(value(load, Metric::Tpot).or_else(|| value(load, Metric::Itl)).unwrap_or_else(unknown)),
+                ),
+                ("gives", Value::Phrase(gives)),
             ],
         );
         let waits = waiting(load).map(|share| {

@@ -28,6 +28,8 @@ const SLOW_RANK: (f64, f64) = (1.05, 4.0);
 /// An outlier takes so many times the median, and so much longer than it, ns; of at most this part of the calls; and all of them are
 /// at least this share of the counted time.
 const OUTLIER: (f64, Ns, f64, f64) = (1.5, 3_000, 0.25, 0.03);
+/// Two calls of one problem size take as long, within such a part.
+const ALIKE: (Ns, Ns) = (4, 5);
 /// Fewest operations.
 const OPERATIONS: usize = 50;
 
@@ -145,7 +147,7 @@ fn sporadic(population: &Population<'_>, counted: &Counted<'_>, series: &Series<
         let median = super::median(durations(works))?;
         let is_outlier = |work: &&&Work| work.dur as f64 > OUTLIER.0 * median as f64 && work.dur - median > OUTLIER.1;
         let found: Vec<&Work> = works.iter().filter(is_outlier).copied().collect();
-        if found.is_empty() || found.len() as f64 > OUTLIER.2 * works.len() as f64 {
+        if found.is_empty() || found.len() as f64 > OUTLIER.2 * works.len() as f64 || comes_in_rows(works, is_outlier) {
             continue;
         }
         let own: Ns = found.iter().map(|work| work.dur - median).sum();
@@ -161,6 +163,17 @@ fn sporadic(population: &Population<'_>, counted: &Counted<'_>, series: &Series<
     let kind = Kind::Sporadic { kernel, kinds };
     let edits = vec![Edit::Resize(usual)];
     Some(counted.of_work(kind, Layer::Operator, slow, (excess, (excess * 85 / 100, excess * 11 / 10)), edits))
+}
+
+/// Outliers of which one follows another that took as long: a larger problem is run again and again. Contention hits single calls.
+fn comes_in_rows(works: &[&Work], is_outlier: impl Fn(&&&Work) -> bool) -> bool {
+    let outliers = works.iter().filter(&is_outlier).count();
+    let alike = |a: &Work, b: &Work| a.dur.max(b.dur) <= a.dur.min(b.dur).saturating_mul(ALIKE.1) / ALIKE.0;
+    let rows = works.windows(2).filter(|pair| match pair {
+        [a, b] => is_outlier(&a) && is_outlier(&b) && alike(a, b),
+        _ => false,
+    });
+    2 * rows.count() > outliers
 }
 
 /// The rank whose kernels all take longer than the same kernels of the others.

@@ -63,6 +63,11 @@ pub(super) fn outside(case: &Case<'_>) -> Option<Message> {
     managed::first(case).or_else(|| outside::first(case))
 }
 
+/// What the profiler summed of the whole run where the rows are a sample of it.
+pub(super) fn whole(case: &Case<'_>) -> Option<Message> {
+    stated::first(case)
+}
+
 /// What is left to doubt where no step has a place: whether the profiler's own sums agree, and whether it saw the device.
 pub(super) fn of_sums(case: &Case<'_>) -> Vec<Unjudged> {
     stated::ask(case).into_iter().chain(warned::ask(case)).collect()

@@ -1,7 +1,7 @@
 //! What the profiler itself summed contradicts the rows, or another of its sums: they are not whole, or not of the run that was
 //! summed.
 
-use model::Stated;
+use model::{Ns, Stated};
 
 use super::{Case, UNEXPLAINED, Unjudged};
 use crate::{
@@ -54,6 +54,33 @@ fn words(what: Stated) -> Text {
 /// How far apart the two times are, ns, and the two counts.
 fn distance(of: &Contradiction) -> (u64, u64) {
     (of.stated.abs_diff(of.read), of.counts.map_or(0, |(a, b)| a.abs_diff(b)))
+}
+
+/// What the first sentence says of the whole run where the rows are only some of it.
+const WHOLE: Text = Text::new(
+    "The profiler's own sums ({source}) say of the whole run: {free} of {all} idle, {exposed} in communication with nothing beside it, {computing} computing.",
+    "profiler 自己的合计（{source}）给出整个运行的情况：{all} 中空闲占 {free}，未被掩盖的通信占 {exposed}，计算占 {computing}。",
+);
+
+/// The profiler's own sums of the steps, where they contradict the rows: the rows are a sample then.
+pub(in super::super) fn first(case: &Case<'_>) -> Option<Message> {
+    let (trace, analysis) = (case.cx.trace, case.cx.analysis);
+    let against = analysis.contradictions.iter().find(|of| of.against == Against::Rows && of.stated > of.read)?;
+    let own = trace.stated.iter().filter(|sum| trace.strings.get(sum.source) == against.source && sum.name.is_none());
+    let part = |what| own.clone().filter(|sum| sum.what == what).map(|sum| sum.time).reduce(Ns::saturating_add);
+    let [free, exposed, computing] =
+        [Stated::Free, Stated::ExposedCommunication, Stated::Computing].map(|what| part(what).filter(|ns| *ns >= 0));
+    let (free, exposed, computing) = (free?, exposed.unwrap_or(0), computing?);
+    let all = free.saturating_add(exposed).saturating_add(computing);
+    let share = |ns: Ns| Value::Share(ns as f64 / all.max(1) as f64);
+    let args = [
+        ("source", Value::Raw(against.source.clone())),
+        ("all", Value::Ns(all)),
+        ("free", share(free)),
+        ("exposed", share(exposed)),
+        ("computing", share(computing)),
+    ];
+    (all > 0).then(|| Message::new(WHOLE, args))
 }
 
 pub(super) fn ask(case: &Case<'_>) -> Option<Unjudged> {
