@@ -64,9 +64,15 @@ const WHOLE: Text = Text::new(
 
 /// The profiler's own sums of the steps, where they contradict the rows: the rows are a sample then.
 pub(in super::super) fn first(case: &Case<'_>) -> Option<Message> {
-    let (trace, analysis) = (case.cx.trace, case.cx.analysis);
-    let against = analysis.contradictions.iter().find(|of| of.against == Against::Rows && of.stated > of.read)?;
-    let own = trace.stated.iter().filter(|sum| trace.strings.get(sum.source) == against.source && sum.name.is_none());
+    let contradictions = &case.cx.analysis.contradictions;
+    let more = contradictions.iter().filter(|of| of.against == Against::Rows && of.stated > of.read);
+    more.map(|of| of.source.as_str()).find_map(|source| whole(case, source))
+}
+
+/// What one file says of all steps.
+fn whole(case: &Case<'_>, source: &str) -> Option<Message> {
+    let trace = case.cx.trace;
+    let own = trace.stated.iter().filter(|sum| trace.strings.get(sum.source) == source && sum.name.is_none());
     let part = |what| own.clone().filter(|sum| sum.what == what).map(|sum| sum.time).reduce(Ns::saturating_add);
     let [free, exposed, computing] =
         [Stated::Free, Stated::ExposedCommunication, Stated::Computing].map(|what| part(what).filter(|ns| *ns >= 0));
@@ -74,7 +80,7 @@ pub(in super::super) fn first(case: &Case<'_>) -> Option<Message> {
     let all = free.saturating_add(exposed).saturating_add(computing);
     let share = |ns: Ns| Value::Share(ns as f64 / all.max(1) as f64);
     let args = [
-        ("source", Value::Raw(against.source.clone())),
+        ("source", Value::Raw(source.to_owned())),
         ("all", Value::Ns(all)),
         ("free", share(free)),
         ("exposed", share(exposed)),
