@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use model::{Conditions, KernelSummary, Provenance::Observed, TraceSink};
+use model::{Conditions, KernelSummary, Provenance::Observed, Severity, TraceSink};
 use serde::Deserialize;
 
 use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, json::member, lanes::Account};
@@ -39,25 +39,42 @@ fn matches(head: &Head<'_>) -> Match {
 
 fn read(path: &Path, sink: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<(), ReadError> {
     let bytes = container::head(path, MOST)?;
-    let elements: Vec<Element> = serde_json::from_slice(&bytes).map_err(|_| ReadError::Malformed {
-        path: path.to_owned(),
-        place: Place::File,
-        expected: "a list of layers, each with name and timeMs".to_owned(),
-        next: "export the profile again with trtexec --exportProfile".to_owned(),
-    })?;
-    let runs = elements.iter().find_map(|element| element.count);
-    let mut account = Account::default();
-    for element in elements.iter().filter(|element| element.count.is_none()) {
+    let (mut runs, mut account, mut at) = (None, Account::default(), 0);
+    let mut layers = Vec::new();
+    // Element by element, so that a broken one costs itself and a cut what follows it.
+    while let Some(begin) = memchr::memchr(b'{', bytes.get(at..).unwrap_or_default()).map(|found| at + found) {
+        let mut elements = serde_json::Deserializer::from_slice(bytes.get(begin..).unwrap_or_default()).into_iter();
+        let element: Option<Element> = elements.next().and_then(Result::ok);
+        at = begin + elements.byte_offset().max(1);
+        match element {
+            Some(Element { count: Some(count), .. }) => runs = runs.or(Some(count)),
+            element => layers.push(element.and_then(|element| {
+                let time = element.time_ms.filter(|ms| ms.is_finite() && (0.0..1e12).contains(ms))?;
+                Some((element.name?, (time * 1e6) as i64))
+            })),
+        }
+    }
+    for layer in layers {
         account.read += 1;
-        let time = element.time_ms.filter(|ms| ms.is_finite() && (0.0..1e12).contains(ms));
-        let (Some(name), Some(ms)) = (&element.name, time) else {
+        let Some((name, total)) = layer else {
             account.incomplete += 1;
             continue;
         };
-        let (total, name) = ((ms * 1e6) as i64, sink.intern(name));
-        let known = KernelSummary::of(name, Conditions::Run);
+        let known = KernelSummary::of(sink.intern(&name), Conditions::Run);
         sink.summary(KernelSummary { count: runs.unwrap_or(1), total: Some(total), ..known });
         account.keep(0, total);
+    }
+    if account.read == account.incomplete {
+        return Err(ReadError::Malformed {
+            path: path.to_owned(),
+            place: Place::File,
+            expected: "a list of layers, each with name and timeMs".to_owned(),
+            next: "export the profile again with trtexec --exportProfile".to_owned(),
+        });
+    }
+    let cut = u64::from(!bytes.trim_ascii_end().ends_with(b"]"));
+    if cut > 0 {
+        sink.stat("trtexec.truncated", Severity::DataLoss, cut, Some("the list has no end"));
     }
     account.tell(sink, FORMAT.id, "layers", "sums of layers over all runs of the engine");
     if let Some(runs) = runs {

@@ -61,7 +61,7 @@ fn a_real_server_log_gives_its_capture_and_its_samples() {
     let captures: Vec<i64> =
         captures.filter(|(name, _)| trace.strings.get(**name) == "log graph capture").map(|(_, dur)| *dur).collect();
     assert_eq!(captures, [35_000_000_000]);
-    for (key, value) in [("software.engine", "v0.9.2.dev364+gb432b7a28"), ("caps.kv_blocks", "72800")] {
+    for (key, value) in [("software.engine", "vllm v0.9.2.dev364+gb432b7a28"), ("caps.kv_blocks", "72800")] {
         assert_eq!(trace.manifest.value(key), Some(value), "{key}");
     }
 }

@@ -85,6 +85,15 @@ pub enum Kind {
         /// Whether it is a matrix multiplication.
         gemm: bool,
     },
+    /// A kernel whose blocks have fewer threads than a warp has lanes.
+    SmallBlocks {
+        /// The kernel.
+        kernel: StringId,
+        /// Threads of a block.
+        threads: u64,
+        /// Lanes of a warp.
+        warp: u64,
+    },
     /// A kernel that takes many times as long per thread as its neighbours.
     PerThread {
         /// The kernel.

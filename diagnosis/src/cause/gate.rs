@@ -60,8 +60,14 @@ pub fn allow(population: &Population<'_>, mut cost: Cost) -> Option<Gated> {
     if few {
         cost.inherent = true;
     }
-    let is_fact =
-        matches!(cost.kind, Kind::Copies { .. } | Kind::Owner(_) | Kind::Turnaround { .. } | Kind::Underfilled { .. });
+    let is_fact = matches!(
+        cost.kind,
+        Kind::Copies { .. }
+            | Kind::Owner(_)
+            | Kind::Turnaround { .. }
+            | Kind::Underfilled { .. }
+            | Kind::SmallBlocks { .. }
+    );
     let tells = !few || is_fact;
     (tells && cost.share() >= LEAST).then_some(Gated(cost))
 }

@@ -228,6 +228,15 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
             let says = if *blocks == 1 { ONE } else { SAYS };
             ("CO-07", Message::new(says, args.into_iter().chain(sizes)))
         }
+        Kind::SmallBlocks { kernel: name, threads, warp } => {
+            const SAYS: Text = Text::new(
+                "{kernel} has blocks of {threads} threads and leaves {share} of each warp of {warp} empty{calls}",
+                "{kernel} 的 block 只有 {threads} 个线程，每个 {warp} 线程的 warp 有 {share} 空闲{calls}",
+            );
+            let share = Value::Share(1.0 - *threads as f64 / (*warp).max(1) as f64);
+            let sizes = [("threads", Value::Count(*threads)), ("warp", Value::Count(*warp)), ("share", share)];
+            ("CO-07", Message::new(SAYS, [("kernel", kernel(name)), calls].into_iter().chain(sizes)))
+        }
         Kind::PerThread { kernel: name, ratio } => {
             const SAYS: Text = Text::new(
                 "{kernel} takes {ratio} as long per thread as the capture's other kernels do{calls}",

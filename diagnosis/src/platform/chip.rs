@@ -70,10 +70,16 @@ impl Peaks {
     }
 }
 
+/// Devices of these words have another chip than the desktop device that their name begins with, and other peaks.
+const MOBILE: [&str; 3] = ["laptop", "max-q", "mobile"];
+
 impl Chip {
     /// Length of the longest of its words that the name of a device holds, given in lower case.
     pub(super) fn fit(&self, device: &str) -> Option<usize> {
-        let fits = |word: &&String| holds(device, &word.to_ascii_lowercase());
+        let fits = |word: &&String| {
+            let word = word.to_ascii_lowercase();
+            holds(device, &word) && MOBILE.iter().all(|kind| word.contains(kind) || !device.contains(kind))
+        };
         self.devices.iter().filter(fits).map(String::len).max()
     }
 }

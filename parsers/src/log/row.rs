@@ -84,6 +84,12 @@ impl Form {
             Self::Text => match patterns.read(line) {
                 Some((engine, mut record, unreadable)) => {
                     record.time = record.time.or(stamp::find(line));
+                    // A version says nothing without the engine that it is of.
+                    for (key, value) in &mut record.facts {
+                        if *key == VERSION && !value.contains(engine) {
+                            *value = format!("{engine} {value}");
+                        }
+                    }
                     Some(Row { kind: format!("{engine} lines"), record, unknown: None, unreadable })
                 }
                 None => pairs(line).filter(|row| says_something(&row.record)),
@@ -91,6 +97,9 @@ impl Form {
         }
     }
 }
+
+/// The fact that holds the engine's version.
+const VERSION: &str = "software.engine";
 
 fn says_something(record: &Record) -> bool {
     record.times || record.is_runtime()

@@ -115,7 +115,7 @@ fn lines_of_engines_become_events_counters_and_facts() {
     assert_eq!(sampled("graph_replayed"), [0.0]);
     for (key, value) in [
         ("model.name", "/m"),
-        ("software.engine", "v0.9.2"),
+        ("software.engine", "vllm v0.9.2"),
         ("parallel.tp", "2"),
         ("precision.weights", "float16"),
         ("caps.graph_sizes_supported", "66"),
@@ -232,7 +232,7 @@ fn the_start_ends_where_requests_may_come_and_forgets_an_earlier_failure() {
     };
     let both = trace(&format!("{failed}{served}"));
     assert_eq!(both.manifest.value("log.failure"), None);
-    assert_eq!(both.manifest.value("log.ready_ns"), Some("552000000000"));
+    assert_eq!(both.manifest.value("log.ready_ns"), Some("551000000000"));
     let ended = trace(&format!("{served}{failed}"));
     assert_eq!(ended.manifest.value("log.failure"), Some("EngineCore failed to start"));
 }

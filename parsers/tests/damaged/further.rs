@@ -72,6 +72,17 @@ pub fn all() -> Vec<Input> {
         },
         "",
     );
+    let layers = text(
+        "trtexec",
+        "layers.json",
+        "[\n  { \"count\" : 100 }\n",
+        |i| {
+            format!(
+                ", {{ \"name\" : \"conv{i:02}\", \"timeMs\" : 1{i:02}.5, \"averageMs\" : 1.1, \"percentage\" : 2.5 }}\n"
+            )
+        },
+        "]\n",
+    );
     let name = |table: u8, text: &[u8]| {
         field(table, &[&[8, 1][..], &field(2, &[&[8, 1][..], &field(2, text)].concat())].concat())
     };
@@ -157,6 +168,7 @@ pub fn all() -> Vec<Input> {
         first,
         hygon,
         table,
+        layers,
         xplane,
         text("otlp", "traces.jsonl", "", span, ""),
         text("mcprofiler", "report.txt", "Sub-module: Summary\n", kernel, ""),

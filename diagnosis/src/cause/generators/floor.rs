@@ -1,5 +1,5 @@
-//! Kernels below what the device can do, by facts of the launch alone: a grid that fills a fraction of the cores, and a time per
-//! thread far above that of the capture's other kernels.
+//! Kernels below what the device can do, by facts of the launch alone: a grid that fills a fraction of the cores, blocks that leave
+//! lanes of a warp empty, and a time per thread far above that of the capture's other kernels.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,25 @@ const NAMES: usize = 4;
 /// per thread by nature.
 const SLOW: (f64, f64) = (8.0, 30.0);
 
+/// Threads of the smallest warp: NVIDIA's and RDNA's have 32, CDNA's 64.
+const WARP: u64 = 32;
+/// Blocks from which threads could have been put together, for each core.
+const BLOCKS: u64 = 4;
+
 /// Costs of kernels below their floor.
 pub fn generate(population: &Population<'_>, packs: &Packs) -> Vec<Cost> {
-    let mut kernels: BTreeMap<(StringId, bool), Vec<Cost>> = BTreeMap::new();
+    let mut kernels: BTreeMap<(StringId, u8), Vec<Cost>> = BTreeMap::new();
     let by_core = launch_shape::names_cores(population.trace, packs);
     for counted in &population.ranks {
         let few = if by_core { Vec::new() } else { underfilled(population, counted) };
         for (name, cost) in few {
-            kernels.entry((name, true)).or_default().push(cost);
+            kernels.entry((name, 1)).or_default().push(cost);
+        }
+        for (name, cost) in if by_core { Vec::new() } else { small_blocks(population, counted) } {
+            kernels.entry((name, 2)).or_default().push(cost);
         }
         for (name, cost) in per_thread(population, counted) {
-            kernels.entry((name, false)).or_default().push(cost);
+            kernels.entry((name, 0)).or_default().push(cost);
         }
     }
     kernels.into_values().filter_map(|costs| population.across(costs)).collect()
@@ -71,6 +79,28 @@ fn underfilled(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Strin
         let edits = vec![Edit::Hoped(Box::new(Edit::Resize(filled)))];
         let kind = Kind::Underfilled { kernel: name, blocks, cores, gemm };
         Some((name, counted.of_work(kind, Layer::Operator, works, (total, (total * 65 / 100, total)), edits)))
+    };
+    launches.into_iter().filter_map(cost).collect()
+}
+
+/// Kernels of many blocks of which each has fewer threads than a warp has lanes.
+fn small_blocks(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(StringId, Cost)> {
+    let enough = population.cores(counted.rank).unwrap_or(1) as u64 * BLOCKS;
+    let mut launches: BTreeMap<(StringId, u64), Vec<&Work>> = BTreeMap::new();
+    for work in counted.work.iter().filter(|work| work.is_kernel() && work.blocks.is_some_and(|n| n >= enough)) {
+        if let Some(threads) = work.threads.filter(|threads| (1..WARP).contains(threads)) {
+            launches.entry((work.name, threads)).or_default().push(work);
+        }
+    }
+    let cost = |((kernel, threads), works): ((StringId, u64), Vec<&Work>)| {
+        let own: Ns = works.iter().map(|work| work.own).sum();
+        let saved = |ns: Ns| ns * (WARP - threads) as Ns / WARP as Ns;
+        let filled = works.iter().map(|work| (work.at, work.dur - saved(work.dur))).collect();
+        let edits = vec![Edit::Hoped(Box::new(Edit::Resize(filled)))];
+        let kind = Kind::SmallBlocks { kernel, threads, warp: WARP };
+        let total = saved(own);
+        (counted.share(total) >= LEAST)
+            .then(|| (kernel, counted.of_work(kind, Layer::Operator, works, (total, (0, total)), edits)))
     };
     launches.into_iter().filter_map(cost).collect()
 }

@@ -23,7 +23,7 @@ const STEPS: &str = "totals.steps";
 
 /// Calls of the runtime come first where they take so many times what the device does; heuristic.
 const HOST_FIRST: i64 = 2;
-/// Kernels of ordinary arithmetic units from this share of all on are told; heuristic.
+/// Kernels of ordinary arithmetic units, and conversions, from this share of all on are told; heuristic.
 const ORDINARY: f64 = 0.1;
 /// Copies and fills below this share of the device's time are no sentence; heuristic.
 const FEW: f64 = 0.01;
@@ -50,6 +50,10 @@ const CLASS: Text = Text::new("Kernels take {all}, {op} {share} of that.", "内�
 const PLAIN: Text = Text::new(
     "{share} of that is 32-bit GEMMs without tensor cores, most of it {name}: TF32 or 16 bits would use them.",
     "其中 {share} 是不使用张量核心的 32 位矩阵乘，最多的是 {name}：改用 TF32 或 16 位即可使用张量核心。",
+);
+const FORMAT: Text = Text::new(
+    "{share} of that is layout conversions, casts and concatenations, most of it {name}.",
+    "其中 {share} 是布局转换、类型转换与拼接，最多的是 {name}。",
 );
 const LOST: Text = Text::new(
     "Rows of the file could not be read, so no share of its totals is known.",
@@ -119,6 +123,7 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     let wall = fact(trace, STEP).map(|step| wall(step, device, fact(trace, STEPS)));
     let class = (sum(&kernels) >= sum(&operators)).then(|| class(trace, packs, base(sum(&kernels), stated))).flatten();
     let plain = class.as_ref().and_then(|_| without_units(&kernels, base(sum(&kernels), stated)?));
+    let format = class.as_ref().and_then(|_| format(trace, packs, base(sum(&kernels), stated)?));
     let of_operators = list(OPERATORS, &operators, device, base(sum(&operators), stated));
     let of_kernels =
         list(KERNELS, &kernels, if stated.is_some() { device } else { sum(&kernels) }, base(sum(&kernels), stated));
@@ -146,7 +151,7 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
         return None;
     }
     const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
-    let said = [wall, pace, lost, class, plain].into_iter().chain(lists).chain([Some(end)]);
+    let said = [wall, pace, lost, class, plain, format].into_iter().chain(lists).chain([Some(end)]);
     said.flatten().reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
 }
 
@@ -186,6 +191,15 @@ fn without_units(kernels: &Totals<'_>, all: Ns) -> Option<Message> {
     let share = sum(&slow) as f64 / all.max(1) as f64;
     let (name, _) = slow.iter().max_by_key(|(_, total)| total.time).filter(|_| share >= ORDINARY)?;
     Some(Message::new(PLAIN, [("share", Value::Share(share)), ("name", Value::Kernel((*name).to_owned()))]))
+}
+
+/// The share of conversions in `all` that the kernels take, where it is no small part and not the largest operator itself.
+fn format(trace: &Trace, packs: &Packs, all: Ns) -> Option<Message> {
+    let sums = by_operator(trace, packs);
+    let own = sums.iter().skip(1).find(|sum| sum.op == CanonicalOp::Format)?;
+    let share = own.total as f64 / all.max(1) as f64;
+    let args = [("share", Value::Share(share)), ("name", Value::Kernel(own.kernel.clone()))];
+    (share >= ORDINARY).then(|| Message::new(FORMAT, args))
 }
 
 /// Whether a name is that of a call of a vendor's runtime or driver: `cudaMalloc`, `cuModuleLoadData`, `hipMemcpy`.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use model::{Category, Ns, Trace};
+use model::{Category, Detail, KernelDetail, Ns, Trace};
 
 use crate::{
     analysis::{Analysis, script::Script},
@@ -126,6 +126,26 @@ fn a_grid_that_fills_a_fraction_of_the_cores_is_below_its_floor() {
     };
     let few = |capture: &Capture| costs(capture).iter().any(|cost| matches!(cost.kind, Kind::Underfilled { .. }));
     assert!(few(&run(8)) && !few(&run(40)));
+}
+
+/// Blocks of 4 × 4 threads were "nothing recorded says whether that is slow".
+#[test]
+fn blocks_of_less_than_a_warp_leave_lanes_empty() {
+    let run = |threads: i64| {
+        let mut s = Script::default();
+        s.cores(40);
+        for i in 0..60 {
+            let t = i * us(900);
+            let id = s.issue("cudaLaunchKernel", (t, t + us(5)));
+            let block = Some([threads as u32, 1, 1]);
+            let detail = KernelDetail { grid: Some([1024, 1024, 1]), block, ..KernelDetail::default() };
+            s.kernel(7, "Fan2", (t + us(10), t + us(890)), Some(id), Some(Detail::Kernel(detail)));
+        }
+        s.analyze()
+    };
+    let found =
+        |capture: &Capture| costs(capture).iter().find(|c| matches!(c.kind, Kind::SmallBlocks { .. })).is_some();
+    assert!(found(&run(16)) && !found(&run(64)));
 }
 
 /// Steps of equal kernels; `takes` gives the time of each by step and position.

@@ -217,7 +217,7 @@ fn how_the_engine_started_and_that_it_failed_come_first() {
     assert!(text.starts_with(failed), "{text}");
     let mut s = samples(&[]);
     s.builder.manifest("log.layers_on_device", "0/37", model::Provenance::Observed);
-    assert!(self::text(s).starts_with("Of the model's layers Phrase(\"0/37\") are on the device"));
+    assert!(self::text(s).starts_with("Of the model's layers Raw(\"0/37\") are on the device"));
 }
 
 /// Two health checks of 6 and 1 token outvoted a prompt of 2 369 tokens.
