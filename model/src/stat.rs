@@ -56,6 +56,8 @@ impl ImportStat {
     pub const NOTHING_KEPT: &str = "import.nothing_kept";
     /// Rows that stand twice and are counted once.
     pub const DOUBLED_ROWS: &str = "trace.doubled_rows";
+    /// Further runs, of other processes at other times, in one source.
+    pub const OTHER_RUNS: &str = "trace.other_runs";
     /// Calls that the source links to operations of a device and has no row of.
     pub const CALLS_WITHOUT_ROW: &str = "trace.calls_without_row";
     /// Page faults on managed memory, of the host and of devices.

@@ -241,13 +241,16 @@ mod tests {
         let export = |spans: &str| format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#);
         let line = export(&spans.join(","));
         assert!(line.len() > 8 << 20);
-        for (text, expected) in [
-            (line.clone(), LONG),
-            (format!("{EXPORT}\n{line}\n{EXPORT}\n"), LONG + 4),
-            (format!("{line}\n{line}\n"), 2 * LONG),
+        let later = line.replace(r#""traceId":""#, r#""traceId":"later"#);
+        for (text, expected, again) in [
+            (line.clone(), LONG, 0),
+            (format!("{EXPORT}\n{line}\n{EXPORT}\n"), LONG + 4, 0),
+            (format!("{line}\n{later}\n"), 2 * LONG, 0),
+            (format!("{line}\n{line}\n"), LONG, LONG as u64),
         ] {
             let trace = import(&text);
             assert_eq!((trace.slice_count(), trace.stat("otlp.unreadable_export")), (expected, 0));
+            assert_eq!(trace.stat(model::ImportStat::DOUBLED_ROWS), again);
         }
         let indented = export(&spans.join(",\n")).replacen('{', "{\n", 1);
         assert_eq!(import(&indented).slice_count(), LONG);

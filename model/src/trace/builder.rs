@@ -1,5 +1,6 @@
 //! The builder that every source writes into: it collects in order of arrival and settles the whole at the end.
 
+mod doubled;
 mod sink;
 
 use rayon::prelude::*;
@@ -10,7 +11,7 @@ use crate::{
     ceiling::{Ceiling, Meter},
     sink::{Clock, TraceSink},
     slice::{Category, Detail},
-    stat::Severity,
+    stat::{ImportStat, Severity},
     strings::StringId,
     time::{Ns, Span},
     track::{ProcessId, TrackId, TrackKey, TrackKind},
@@ -20,7 +21,7 @@ use crate::{
 /// for a free depth quadratic.
 const MAX_DEPTH: usize = 1024;
 
-/// Slices of one track in order of arrival.
+/// Slices of one track, in order of arrival until they are sorted.
 #[derive(Default)]
 struct Arrivals {
     start: Vec<Ns>,
@@ -92,7 +93,13 @@ impl TraceBuilder {
         self.trace.start_unix_ns = unix;
         let mut overlapping = 0;
         let arrivals = std::mem::take(&mut self.arrivals);
-        self.trace.lanes = arrivals.into_par_iter().map(|a| settle_lane(a, zero)).collect::<Vec<Columns>>().into();
+        let mut sorted: Vec<Arrivals> = arrivals.into_par_iter().map(Arrivals::sorted).collect();
+        let doubled = doubled::take_out(&mut sorted);
+        self.trace.lanes = sorted.into_par_iter().map(|a| settle_lane(a, zero)).collect::<Vec<Columns>>().into();
+        if doubled > 0 {
+            let why = "rows that the source holds again, every row or calls under their ids with their work";
+            self.stat(ImportStat::DOUBLED_ROWS, Severity::Notice, doubled, Some(why));
+        }
         for (track, lane) in self.trace.tracks.iter().zip(&self.trace.lanes) {
             if track.key.kind == TrackKind::DeviceQueue {
                 overlapping += lane.depth.iter().filter(|d| **d > 0).count() as u64;
@@ -170,39 +177,53 @@ impl TraceBuilder {
     }
 }
 
-/// Sorts a track and assigns depths: the lowest depth that is free, which for properly nested slices is their nesting.
-fn settle_lane(a: Arrivals, zero: Ns) -> Columns {
-    let n = a.start.len();
-    let key = |i: usize| (a.start[i], std::cmp::Reverse(a.dur[i]));
-    // Sources mostly write in order: then the columns are taken as they are.
-    let order: Option<Vec<u32>> = (!(1..n).all(|i| key(i - 1) <= key(i))).then(|| {
+impl Arrivals {
+    /// By start, what is longer first: what is nested follows what holds it.
+    fn sorted(self) -> Self {
+        let n = self.start.len();
+        let key = |i: usize| (self.start[i], std::cmp::Reverse(self.dur[i]));
+        // Sources mostly write in order: then the columns are taken as they are.
+        if (1..n).all(|i| key(i - 1) <= key(i)) {
+            return self;
+        }
         let mut order: Vec<u32> = (0..n as u32).collect();
         // A thread's slices come from a few tables, each in order: a stable sort merges such runs in one pass.
         order.sort_by_key(|i| key(*i as usize));
-        order
-    });
-    let mut start = pick(a.start, order.as_deref());
-    start.iter_mut().for_each(|s| *s = s.saturating_sub(zero));
-    let dur = pick(a.dur, order.as_deref());
-    Columns {
-        first: 0,
-        depth: depths(&start, &dur),
-        start,
-        dur,
-        name: pick(a.name, order.as_deref()),
-        category: pick(a.category, order.as_deref()),
-        correlation: pick(a.correlation, order.as_deref()),
-        detail: pick(a.detail, order.as_deref()),
-        link: vec![NONE; n],
+        self.picked(&order)
+    }
+
+    /// These rows alone, in this order.
+    fn picked(self, rows: &[u32]) -> Self {
+        Self {
+            start: pick(self.start, rows),
+            dur: pick(self.dur, rows),
+            name: pick(self.name, rows),
+            category: pick(self.category, rows),
+            correlation: pick(self.correlation, rows),
+            detail: pick(self.detail, rows),
+        }
     }
 }
 
-/// A column in the given order.
-fn pick<T: Copy>(column: Vec<T>, order: Option<&[u32]>) -> Vec<T> {
-    match order {
-        None => column,
-        Some(order) => order.iter().map(|i| column[*i as usize]).collect(),
+/// Assigns depths to a sorted track: the lowest depth that is free, which for properly nested slices is their nesting.
+fn settle_lane(mut a: Arrivals, zero: Ns) -> Columns {
+    a.start.iter_mut().for_each(|s| *s = s.saturating_sub(zero));
+    Columns {
+        first: 0,
+        depth: depths(&a.start, &a.dur),
+        link: vec![NONE; a.start.len()],
+        start: a.start,
+        dur: a.dur,
+        name: a.name,
+        category: a.category,
+        correlation: a.correlation,
+        detail: a.detail,
     }
+}
+
+/// Rows of a column, in this order.
+fn pick<T: Copy>(column: Vec<T>, rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|i| column[*i as usize]).collect()
 }
 
 fn depths(start: &[Ns], dur: &[Ns]) -> Vec<u16> {

@@ -5,7 +5,7 @@ use super::{
     Arrivals, TraceBuilder,
 };
 use crate::{
-    ceiling::{POINT, ROW, SLICE, TEXT, TRACK},
+    ceiling::{POINT, ROW, TEXT, TRACK},
     job_sums::JobSums,
     manifest::Provenance,
     probe::ProbeRow,
@@ -151,7 +151,7 @@ impl TraceSink for TraceBuilder {
             return;
         };
         self.slices += 1;
-        self.meter.take(SLICE);
+        self.meter.take_slice();
         self.time = time;
         a.start.push(slice.start);
         a.dur.push(dur);
@@ -278,6 +278,14 @@ impl TraceSink for TraceBuilder {
         if row.note.is_empty() {
             row.note = note.to_owned();
         }
+    }
+
+    fn hold(&mut self, bytes: u64) {
+        self.meter.take(bytes);
+    }
+
+    fn let_go(&mut self, bytes: u64) {
+        self.meter.give(bytes);
     }
 
     fn clock(&mut self, clock: Clock) {
