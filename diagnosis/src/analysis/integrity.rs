@@ -22,6 +22,9 @@ pub struct Integrity {
     pub lost_links: u64,
     /// Calls that issued device work of which no record exists, of processes that drive one device.
     pub unrecorded: u64,
+    /// Kernels without a record between others of their graph replay, as far as other places of the replays show.
+    #[serde(skip)]
+    pub graph_holes: u64,
     /// Operations of the steps that count.
     pub judged: u64,
     /// Of those, operations whose launch is unknown.

@@ -11,7 +11,9 @@ use super::{integrity::Integrity, places::Place};
 const MATTERS: f64 = 0.01;
 
 /// Endings of statistics that count places from which on a source could not be read.
-const CUT: [&str; 9] = [
+const CUT: [&str; 11] = [
+    ".second_database",
+    ".second_table",
     ".truncated",
     ".truncated_file",
     ".damaged_compression",
@@ -107,6 +109,8 @@ pub struct Loss {
     pub links: Part,
     /// Rows that stand twice in the source and were counted once.
     pub doubled: u64,
+    /// Further runs in one file, which are no part of the first.
+    pub other_runs: u64,
     /// Files of the capture that could not be read.
     pub files: u64,
     /// Of these, files that whoever opened the capture has named already.
@@ -145,6 +149,8 @@ impl Loss {
             false => device_rows(trace),
         };
         let damaged = damage().max().unwrap_or(0);
+        // A kernel that could not be read leaves its place in the replay too.
+        let holes = few_are_none(integrity.graph_holes.saturating_sub(lost.max(linked_to)));
         let files = trace.stats.iter().filter(|stat| stat.name.ends_with(FILE)).map(|stat| stat.count).sum();
         Self {
             device: Part::of(lost.max(linked_to).saturating_add(missing), kept),
@@ -152,9 +158,10 @@ impl Loss {
             only_kernels,
             host: of_host(trace, &host, most),
             unknown: Part::of(damaged.saturating_sub(told), (trace.slice_count() + trace.summaries.len()) as u64),
-            unrecorded: Part::of(few_are_none(integrity.unrecorded), integrity.device_ops),
+            unrecorded: Part::of(few_are_none(integrity.unrecorded).saturating_add(holes), integrity.device_ops),
             links: Part { lost: few_are_none(integrity.lost_links), all: integrity.device_ops },
             doubled: trace.stat(ImportStat::DOUBLED_ROWS),
+            other_runs: trace.stat(ImportStat::OTHER_RUNS),
             files,
             named_files: trace.stat("import.unreadable_file"),
             cut: cut(trace),
@@ -171,7 +178,9 @@ impl Loss {
     /// Whether so much of what ran on the devices is lost that no share of busy or idle time is known, and nothing that rests on
     /// one may be said.
     pub fn forbids_shares(&self) -> bool {
-        self.is_cut() || [self.device, self.unknown, self.unrecorded].iter().any(|part| self.matters(*part))
+        self.is_cut()
+            || self.other_runs > 0
+            || [self.device, self.unknown, self.unrecorded].iter().any(|part| self.matters(*part))
     }
 
     /// Whether so much of what ran anywhere is lost that nothing is known of why a device waited.
@@ -182,7 +191,7 @@ impl Loss {
     /// Whether anything that was recorded is lost, however little.
     pub fn is_any(&self) -> bool {
         let parts = [self.device, self.host, self.unknown, self.unrecorded, self.links];
-        parts.iter().any(|part| part.lost > 0) || self.files > 0 || self.cut.is_some()
+        parts.iter().any(|part| part.lost > 0) || self.files > 0 || self.other_runs > 0 || self.cut.is_some()
     }
 
     /// A source that ends early, and holds a device's rows or would.
@@ -219,7 +228,8 @@ fn of_host(trace: &Trace, rows: &[&LedgerRow], most: u64) -> Part {
 }
 
 fn is_of_records(name: &str) -> bool {
-    const OWN: [&str; 4] = [
+    const OWN: [&str; 5] = [
+        ImportStat::OTHER_RUNS,
         ImportStat::RUN_ALONE,
         ImportStat::MISSING_KERNELS,
         ImportStat::WORK_WITHOUT_ROW,

@@ -63,6 +63,7 @@ pub mod equal_work;
 pub mod evidence;
 mod forward_calls;
 pub mod graph_capture;
+mod graph_holes;
 pub mod host;
 pub mod idle;
 pub mod inflation;

@@ -14,6 +14,7 @@ use super::{
     collective::Split,
     convolved, device_waits, evidence,
     graph_capture::{Tracks, range_at},
+    graph_holes,
     host::{HostStates, Labels},
     idle::Explainer,
     integrity::Integrity,
@@ -132,6 +133,7 @@ pub fn analyze(trace: &Trace, packs: &Packs, options: &Options) -> Analysis {
     ranks.extend(logged);
     let integrity = ranks.iter().fold(Integrity::default(), |mut sum, rank| {
         sum.add(rank);
+        sum.graph_holes += graph_holes::count(trace, &rank.timeline.ops);
         // Of a process with several devices nobody knows which of them a call without work was for.
         if ranks.iter().filter(|other| other.process == rank.process).count() == 1 {
             sum.unrecorded += rank.timeline.unrecorded;

@@ -175,8 +175,13 @@ impl Script {
     /// A graph launch and its nodes on queue 7.
     pub fn graph(&mut self, call: (Ns, Ns), nodes: &[(&str, (Ns, Ns))]) -> &mut Self {
         let id = self.issue("cudaGraphLaunch", call);
+        // Other kernels are another graph.
+        let graph = nodes
+            .iter()
+            .flat_map(|(name, _)| name.bytes())
+            .fold(1, |graph: i64, byte| graph.wrapping_mul(31).wrapping_add(i64::from(byte)) & 0xffff_ffff);
         for (i, (name, span)) in nodes.iter().enumerate() {
-            let node = KernelDetail { graph: Some(1), graph_node: Some(i as i64), ..KernelDetail::default() };
+            let node = KernelDetail { graph: Some(graph), graph_node: Some(i as i64), ..KernelDetail::default() };
             self.kernel(7, name, *span, Some(id), Some(Detail::Kernel(node)));
         }
         self

@@ -58,6 +58,13 @@ fn records(loss: &Loss, counts: impl Fn(Part) -> bool, files: bool) -> Vec<Messa
             Text::new("the source could not be read to its end ({at}){rest}", "源文件未能读到末尾（{at}）{rest}");
         out.push(Message::new(text, [("at", at), ("rest", rest.within())]));
     }
+    if loss.other_runs > 0 {
+        let text = Text::new(
+            "the source holds {n} runs of different processes or devices one after the other; split it",
+            "源文件依次包含 {n} 次不同进程或设备的运行；请将其拆分",
+        );
+        out.push(Message::new(text, [("n", Value::Count(loss.other_runs.saturating_add(1)))]));
+    }
     if counts(loss.device) {
         let text = if loss.missing == loss.device.lost { MISSING } else { UNREAD };
         out.push(part(text, loss.device, device));

@@ -48,7 +48,7 @@ struct Part {
 pub(super) fn lost(loss: &Loss, lang: Lang) -> Option<Lost> {
     let part = |part: loss::Part| Part { all: part.all, lost: part.lost };
     let ranks = loss.ranks.as_ref();
-    (loss.is_any() || ranks.is_some()).then(|| Lost {
+    (loss.is_any() || ranks.is_some() || loss.doubled > 0).then(|| Lost {
         absent_ranks: ranks.map(|ranks| ranks.absent.clone()).unwrap_or_default(),
         cut_at: loss.cut.as_ref().and_then(|cut| cut.at.as_deref()).map(plain),
         device: part(loss.device),
