@@ -30,6 +30,10 @@ const NOTHING: [&[u8]; 3] = [b"", b"N/A", b"NA"];
 /// digits of a number that still looks like one.
 const ENDED: [&str; 2] = ["rocprof", "rocprofv3"];
 
+/// Columns that a table has at least, and bytes of a column's name at most, where another table is looked for. Own values.
+const COLUMNS: usize = 6;
+const NAME: usize = 64;
+
 /// A CSV file being read.
 pub(crate) struct Table {
     reader: csv::Reader<Box<dyn Read>>,
@@ -41,6 +45,9 @@ pub(crate) struct Table {
     open_column: Option<usize>,
     /// Cells of the row that was read last.
     width: usize,
+    /// Whether the names of another table's columns end this one, and the byte where they stand.
+    is_single: bool,
+    second: Option<u64>,
     /// Bytes of the last cell of the row before, and of this one.
     last_cells: (usize, usize),
     meter: Meter,
@@ -89,6 +96,8 @@ impl Table {
             record,
             open_column,
             width: 0,
+            is_single: false,
+            second: None,
             last_cells: (0, 0),
             meter,
             cut,
@@ -134,12 +143,32 @@ impl Table {
         self.open_column = name.split('|').find_map(place);
     }
 
+    /// Says that the file holds one table: where the names of other columns follow, another file was joined to it, and its rows are
+    /// no rows of this one.
+    pub fn single(&mut self) {
+        self.is_single = true;
+    }
+
+    /// Whether the row names columns: words alone, each once, and another number of them than this table has columns.
+    fn begins_another(&self) -> bool {
+        let is_name = |cell: &[u8]| cell.first().is_some_and(u8::is_ascii_alphabetic) && cell.len() < NAME;
+        let cells = || self.record.iter().map(bare);
+        let mut names: Vec<&[u8]> = cells().collect();
+        names.sort_unstable();
+        let once = names.iter().zip(names.iter().skip(1)).all(|(a, b)| a != b);
+        self.record.len() >= COLUMNS && self.record.len() != self.header.len() && once && cells().all(is_name)
+    }
+
     /// The next row, `None` after the last.
     ///
     /// # Errors
     /// [`ReadError::Io`] when the operating system fails to read.
     pub fn next(&mut self, progress: Progress<'_>) -> Result<Option<Row<'_>>, ReadError> {
-        if !self.advance()? {
+        if self.second.is_some() || !self.advance()? {
+            return Ok(None);
+        }
+        if self.is_single && self.begins_another() {
+            self.second = Some(self.record.position().map_or(0, csv::Position::byte));
             return Ok(None);
         }
         self.rejoin();
@@ -171,6 +200,10 @@ impl Table {
     /// `<format>.truncated` that it ends within a row.
     pub fn tell_damage(&self, sink: &mut dyn TraceSink, format: &str) {
         let name = self.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        if let Some(byte) = self.second {
+            let example = format!("{name}, byte {byte}: another table begins; split the file there");
+            sink.stat(&format!("{format}.second_table"), Severity::DataLoss, 1, Some(&example));
+        }
         if let Some(damage) = self.damage() {
             let example = format!("{name}: {damage}");
             sink.stat(&format!("{format}.damaged_file"), Severity::DataLoss, 1, Some(&example));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::{Category, Clock, Detail, KernelDetail, Ns, Severity, Slice, TraceSink};
+use model::{Category, Clock, Detail, ImportStat, KernelDetail, Ns, Severity, Slice, TraceSink};
 
 use crate::{
     Format, Head, Match, ReadError, ReadOptions,
@@ -62,7 +62,7 @@ pub const DATABASE_FORMAT: Format = Format {
 /// Columns that only its table of kernels has together.
 const MARKS: &[&str] = &["index", "kernelname", "gpu-id", "queue-id", "beginns", "endns"];
 /// Columns that are read.
-const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd", "wgr", "kernelname"];
+const COLUMNS: &[&str] = &["beginns", "endns", "pid", "gpu-id", "queue-id", "grd", "wgr", "kernelname", "index"];
 
 /// Bytes in which a version that numbers its events has numbered one.
 const HEAD: usize = 1 << 18;
@@ -85,9 +85,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     let counters = table.header().iter().any(|name| hip::is_counter(name));
     let columns = hip::counters::Columns::of(&table);
     table.select(COLUMNS);
+    table.single();
     let (mut lanes, mut account) = (Lanes::default(), Account::default());
+    let mut numbers: Option<(i64, i64)> = None;
     while let Some(row) = table.next(options.progress)? {
         account.read += 1;
+        let [number] = row.ints(8);
+        numbers = number.map(|n| numbers.map_or((n, n), |(first, last)| (first.min(n), last.max(n)))).or(numbers);
         let taken = if counters { counted(sink, row, &columns) } else { kernel(sink, &mut lanes, row) };
         match taken {
             Some((start, end)) => account.keep(start, end),
@@ -101,6 +105,13 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         hip::tell_sums(&path.with_file_name(format!("{stem}.stats.csv")), sink);
     }
     table.tell_damage(sink, "rocprof");
+    // A filter of the run with counters leaves kernels out on purpose.
+    let numbered = numbers.filter(|_| !counters).map_or(0, |(first, last)| last.abs_diff(first).saturating_add(1));
+    let missing = numbered.saturating_sub(account.read);
+    if missing > 0 {
+        let why = "numbers between the first and the last that have no row; export the whole table";
+        sink.stat(ImportStat::MISSING_KERNELS, Severity::DataLoss, missing, Some(why));
+    }
     if lanes.crowded > 0 {
         sink.stat("rocprof.too_many_tracks", Severity::DataLoss, lanes.crowded, None);
     }
@@ -182,6 +193,25 @@ mod tests {
             matches!(&trace.details[0], Detail::Kernel(k) if k.grid == Some([4, 1, 1]) && k.block == Some([256, 1, 1]))
         );
         assert_eq!(trace.ledger.iter().map(|r| (r.read, r.kept, r.time_ns)).collect::<Vec<_>>(), [(3, 2, 7_602)]);
+    }
+
+    /// Rows that were taken out of the table left numbers without a row, and half of the kernels were called idle time.
+    #[test]
+    fn numbers_without_a_row_are_missing_kernels() {
+        let missing = |table: &str| import("results.csv", table).unwrap().stat(ImportStat::MISSING_KERNELS);
+        assert_eq!(missing(TABLE), 0);
+        assert_eq!(missing(&TABLE.replace("\n2,", "\n6,")), 4);
+        assert_eq!(missing(&TABLE.replace("\n2,", "\n,")), 0);
+    }
+
+    /// Rows of another profiler's table were read by the columns of this one: a thousand processes.
+    #[test]
+    fn a_second_table_in_the_file_ends_the_first_and_is_told() {
+        let second = "Kind,Agent_Id,Queue_Id,Kernel_Id,Dispatch_Id,Kernel_Name\nKERNEL_DISPATCH,1,2,3,4,k\n";
+        let trace = import("results.csv", &format!("{TABLE}{second}")).unwrap();
+        let alone = import("results.csv", TABLE).unwrap();
+        assert_eq!((trace.slice_count(), trace.stat("rocprof.second_table")), (alone.slice_count(), 1));
+        assert_eq!(alone.stat("rocprof.second_table"), 0);
     }
 
     #[test]

@@ -57,10 +57,34 @@ pub(super) struct Merger<'s> {
     first_time: Option<Ns>,
     /// Documents of the file before the one that is read.
     document: i64,
+    /// The document that is read, and the one before it of the same rank.
+    run: Run,
+    run_before: Option<Run>,
+    /// Documents of another run than the one before them.
+    other_runs: u64,
     /// From the clock of this document to that of the first, ns.
     shift: Ns,
     /// Slices, samples and flows handed over so far.
     pub kept: u64,
+}
+
+/// Which run a document is of: its process, its devices, and when it was.
+#[derive(Debug, Default)]
+struct Run {
+    pid: Option<i64>,
+    devices: Vec<DeviceProperties>,
+    span: Option<Span>,
+}
+
+impl Run {
+    /// Whether this is of another run: another process or other devices, at another time. Ranks of a job run at one time, and the
+    /// windows of one process are one run.
+    fn is_other(&self, before: &Self) -> bool {
+        let apart = self.span.zip(before.span).is_some_and(|(a, b)| a.end < b.start || b.end < a.start);
+        let process = self.pid.zip(before.pid).is_some_and(|(a, b)| a != b);
+        let known = !self.devices.is_empty() && !before.devices.is_empty();
+        apart && (process || known && self.devices != before.devices)
+    }
 }
 
 /// Correlation ids of a document lie this far from those of the document before it: each run of the profiler counts anew.
@@ -88,6 +112,9 @@ impl<'s> Merger<'s> {
             host_pid: None,
             first_time: None,
             document: 0,
+            run: Run::default(),
+            run_before: None,
+            other_runs: 0,
             shift: 0,
             kept: 0,
         }
@@ -96,6 +123,11 @@ impl<'s> Merger<'s> {
     /// Counts something out of the ordinary that lies between the events.
     pub fn odd(&mut self, name: &str, severity: Severity, example: &str) {
         self.sink.stat(name, severity, 1, Some(example));
+    }
+
+    /// Counts rows that the file holds once more.
+    pub fn doubled(&mut self, rows: u64, what: &str) {
+        self.sink.stat(ImportStat::DOUBLED_ROWS, Severity::Notice, rows, Some(what));
     }
 
     /// Documents that were read before this one.
@@ -107,13 +139,19 @@ impl<'s> Merger<'s> {
     pub fn next_document(&mut self) {
         self.document += 1;
         self.open_flows.clear();
+        self.end_run();
     }
 
     /// Notes what the document says of itself whose events begin, and what the one before it said: `other` ranks are processes
     /// of their own.
     pub fn begin_document(&mut self, before: &Facts, facts: &Facts, other: bool, options: &ReadOptions<'_>) {
         let moved = facts.base_ns.zip(before.base_ns).map_or(0, |(own, first)| own.saturating_sub(first));
+        self.run.devices.clone_from(&facts.devices);
+        if let Some(run) = self.run_before.as_mut().filter(|run| run.devices.is_empty()) {
+            run.devices.clone_from(&before.devices);
+        }
         if other {
+            self.run_before = None;
             self.describe(before, before.rank, options);
             self.process = self.sink.process(self.document.unsigned_abs());
             self.track_numbers.clear();
@@ -124,6 +162,16 @@ impl<'s> Merger<'s> {
         } else {
             self.shift = moved;
         }
+    }
+
+    /// Compares a document with the one before it, once both are read.
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.run);
+        if run.span.is_none() {
+            return;
+        }
+        self.other_runs += u64::from(self.run_before.as_ref().is_some_and(|before| run.is_other(before)));
+        self.run_before = Some(run);
     }
 
     /// The time of an event by the clock of the first document.
@@ -172,6 +220,11 @@ impl<'s> Merger<'s> {
         self.unknown += batch.unknown;
         self.arrows.add(batch.arrows);
         self.first_time = self.first_time.or(batch.rows.first().map(|row| row.start));
+        let from = batch.rows.iter().map(|row| self.time(row.start)).min();
+        let to = batch.rows.iter().map(|row| self.time(row.start).saturating_add(row.dur)).max();
+        let all = [from.zip(to).map(|(from, to)| Span::new(from, to)), self.run.span].into_iter().flatten();
+        self.run.span = all.reduce(|a, b| Span::new(a.start.min(b.start), a.end.max(b.end)));
+        self.run.pid = self.run.pid.or(batch.host_pid);
         for sample in &batch.samples {
             let t = self.time(sample.t);
             self.sink.counter(self.process, sample.device, string(sample.name), sample.unit, t, sample.value);
@@ -294,6 +347,11 @@ impl<'s> Merger<'s> {
     pub fn finish(mut self, facts: &Facts, path: &Path, options: &ReadOptions<'_>) {
         self.name_tracks();
         self.tell_unknown();
+        self.end_run();
+        if self.other_runs > 0 {
+            let why = "documents of other processes or devices at other times: split the file where they begin";
+            self.sink.stat(ImportStat::OTHER_RUNS, Severity::DataLoss, self.other_runs, Some(why));
+        }
         if !self.open_flows.is_empty() {
             let open = self.open_flows.len() as u64;
             self.sink.stat("kineto.flows_without_partner", Severity::Notice, open, None);

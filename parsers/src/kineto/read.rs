@@ -113,16 +113,20 @@ impl Reader<'_, '_> {
     /// Reads every document of the file: `cat` joins traces of a run, or of its ranks, into one file.
     fn run(&mut self, path: &Path) -> Result<(), ReadError> {
         self.pull()?;
+        // A copy begins where the document begins, not where blanks precede it.
+        let blank = self.rest.bytes().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        self.consume(blank);
         let begin = self.rest.offset();
         self.document()?;
         let first = (begin, self.rest.offset().saturating_sub(begin));
+        let rows = self.merger.kept;
         let mut copies = 0;
         while self.follows()? {
             if copies < MAX_COPIES && again(path, first, self.rest.offset())? {
                 copies += 1;
                 self.skip(first.1)?;
                 let what = format!("the first {} bytes once more, counted once", first.1);
-                self.merger.odd("kineto.document_again", Severity::Notice, &what);
+                self.merger.doubled(rows, &what);
                 continue;
             }
             copies = MAX_COPIES;

@@ -76,8 +76,15 @@ impl Database {
         for name in &self.failed {
             stat("unreadable_table", name);
         }
-        if let Some(expected) = source::expected_bytes(&self.path).filter(|expected| *expected > self.bytes) {
-            stat("truncated_file", &format!("{} bytes of {expected}", self.bytes));
+        match source::expected_bytes(&self.path) {
+            Some(expected) if expected > self.bytes => {
+                stat("truncated_file", &format!("{} bytes of {expected}", self.bytes));
+            }
+            Some(expected) if source::is_followed(&self.path, expected) => {
+                let rest = self.bytes.saturating_sub(expected);
+                stat("second_database", &format!("{rest} bytes after byte {expected}; split the file there"));
+            }
+            _ => {}
         }
         let mut log = self.path.as_os_str().to_owned();
         log.push("-wal");

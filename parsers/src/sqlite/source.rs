@@ -11,7 +11,10 @@ use sqlx::{
     sqlite::{LockedSqliteHandle, SqliteConnectOptions},
 };
 
-use super::cursor::{Cell, Cursor};
+use super::{
+    SIGNATURE,
+    cursor::{Cell, Cursor},
+};
 
 /// Most columns of a table that are looked at; real tables have fewer than fifty.
 const MAX_COLUMNS: usize = 256;
@@ -221,4 +224,14 @@ pub(crate) fn expected_bytes(path: &Path) -> Option<u64> {
         bytes => u64::from(bytes),
     };
     Some(page * u64::from(u32::from_be_bytes([n0, n1, n2, n3])))
+}
+
+/// Whether another database begins at a byte of the file: two that were joined to one file, of which SQLite reads the first.
+pub(crate) fn is_followed(path: &Path, at: u64) -> bool {
+    let mut magic = [0; SIGNATURE.len()];
+    let read = input::open(path).and_then(|mut file| {
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at))?;
+        std::io::Read::read_exact(&mut file, &mut magic)
+    });
+    at > 0 && read.is_ok() && magic == SIGNATURE
 }

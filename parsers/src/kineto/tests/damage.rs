@@ -91,9 +91,9 @@ fn arrows_without_a_slice_tell_of_rows_that_are_missing() {
 /// A kernel that is no JSON, or lasts no time, is read and not kept: it was none, or idle time.
 #[test]
 fn kernels_that_cannot_be_read_stand_in_the_ledger() {
-    let [_, _, kernel, _] = linked(10);
+    let [[_, _, kernel, _], [_, _, other, _]] = [10, 20].map(linked);
     for bad in [kernel.replace(r#""dur": 1,"#, r#""dur" 1,"#), kernel.replace(r#""dur": 1,"#, r#""dur": "x","#)] {
-        let t = trace(&[kernel.as_str(), &bad, &kernel].join(","), "");
+        let t = trace(&[kernel.as_str(), &bad, &other].join(","), "");
         let row = t.ledger.iter().find(|row| row.category == "kernel").unwrap();
         assert_eq!((row.read, row.kept, t.slice_count()), (3, 2, 2), "{bad}");
     }

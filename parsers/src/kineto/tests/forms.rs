@@ -1,7 +1,7 @@
 //! Forms of other writers that are read as Kineto's: rows without category, and slices written as two events.
 
 use super::{detail, rows, text, trace};
-use model::Detail;
+use model::{Detail, ImportStat};
 
 /// A tracer that writes rows of the device alone leaves the category out: nothing was work of a device.
 #[test]
@@ -132,8 +132,14 @@ fn documents_that_follow_each_other_are_all_read_and_anything_else_is_counted() 
     let t = super::read(&format!("[{}]\n[{}]", kernel(10), kernel(100)));
     assert_eq!((t.slice_count(), t.stats.len()), (4, 0), "{:?}", t.stats);
     // The same document twice is one.
-    let t = super::read(&format!("{0}\n{0}", document(0, 10)));
-    assert_eq!((t.slice_count(), t.stat("kineto.document_again")), (2, 1), "{:?}", t.stats);
+    for text in [format!("{0}\n{0}", document(0, 10)), format!("\n  {0}\n{0}", document(0, 10))] {
+        let t = super::read(&text);
+        assert_eq!((t.slice_count(), t.stat(ImportStat::DOUBLED_ROWS)), (2, 2), "{:?}", t.stats);
+    }
+    // A run of another process afterwards is no part of the first; one at the same time is a rank.
+    let other = |ts: u32| format!("[{}]", kernel(ts)).replace(r#""pid": 7"#, r#""pid": 8"#);
+    let runs = |ts: u32| super::read(&format!("[{}]\n{}", kernel(10), other(ts))).stat(ImportStat::OTHER_RUNS);
+    assert_eq!((runs(1_000), runs(12)), (1, 0));
     // Somebody else's document, before or after.
     for text in [format!("{}{{\"a\": [1, 2]}}", document(0, 10)), format!("{{\"a\": [1, 2]}}\n{}", document(0, 10))] {
         let t = super::read(&text);
