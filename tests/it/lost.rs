@@ -1,6 +1,7 @@
 //! Captures of which a part is lost: the report says so first, says nothing that the whole capture does not, and the exit code
 //! tells a script. `STRATO_SWEEP=full` goes through all of the sweep and prints a table.
 
+mod captures;
 mod hostile;
 mod sweep;
 

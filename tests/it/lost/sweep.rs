@@ -12,7 +12,7 @@ fn shares() -> &'static [usize] {
     if is_full() { &[100, 20, 4, 2] } else { &[100, 4] }
 }
 
-fn is_full() -> bool {
+pub(super) fn is_full() -> bool {
     std::env::var("STRATO_SWEEP").is_ok_and(|sweep| sweep == "full")
 }
 
@@ -107,7 +107,7 @@ fn rows_of_a_database_that_cannot_be_read_are_told() {
     }
 }
 
-fn execute(database: &Path, statement: &str) {
+pub(super) fn execute(database: &Path, statement: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         use sqlx::{ConnectOptions as _, Executor as _, sqlite::SqliteConnectOptions};
