@@ -39,7 +39,7 @@ pub mod time;
 pub mod trace;
 pub mod track;
 
-pub use ceiling::Ceiling;
+pub use ceiling::{Ceiling, Work};
 pub use evidence::{Evidence, EvidenceClass};
 pub use job_sums::{JobSums, LinkSum, StepPart, StepSum};
 pub use manifest::{Group, Manifest, Provenance};

@@ -86,6 +86,12 @@ pub trait TraceSink {
     /// Adds to the ledger row of one of the source's categories.
     fn ledger(&mut self, category: &str, read: u64, kept: u64, time_ns: Ns, note: &str);
 
+    /// Counts memory that a reader holds beside what it hands over, bytes: a content that is taken in as a whole.
+    fn hold(&mut self, bytes: u64);
+
+    /// Counts no longer what was [held](Self::hold).
+    fn let_go(&mut self, bytes: u64);
+
     /// Says how the clock is to be read. Without a call, [`Clock::FromFirstSlice`] without a wall clock holds.
     fn clock(&mut self, clock: Clock);
 

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use model::{Clock, Ns, Provenance, Severity, TraceSink};
 use rustc_hash::FxHashMap;
 
-use crate::{Format, Head, Match, Place, ReadError, ReadOptions, container, hip, json::member, lanes::Account};
+use crate::{
+    Format, Head, Match, Place, Progress, ReadError, ReadOptions, container, hip, json::member, lanes::Account,
+};
 
 mod hlo;
 mod lines;
@@ -66,13 +68,20 @@ fn matches(head: &Head<'_>) -> Match {
     if name.next().is_some_and(known) { Match::Certain } else { Match::No }
 }
 
-/// The content, and what was wrong with it.
-fn content(path: &Path) -> Result<(Vec<u8>, Option<String>), ReadError> {
+/// The content, and what was wrong with it. What it takes is held by `sink`.
+fn content(
+    path: &Path,
+    sink: &mut dyn TraceSink,
+    progress: Progress<'_>,
+) -> Result<(Vec<u8>, Option<String>), ReadError> {
     let size = std::fs::metadata(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?.len();
     let most = size.saturating_mul(INFLATED.0).saturating_add(INFLATED.1).min(MOST);
     let mut source = container::Source::open(path)?;
-    let mut bytes = Vec::new();
+    let (mut bytes, mut known) = (Vec::new(), 0);
     while source.append_to(&mut bytes)? {
+        sink.hold((bytes.len() - known) as u64);
+        known = bytes.len();
+        progress(0, size);
         if bytes.len() as u64 > most {
             return Ok((bytes, Some(format!("more than {most} bytes"))));
         }
@@ -88,9 +97,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         sink.stat("xplane.profile_read_instead", Severity::Notice, 1, Some(&what));
     }
     let path = profile.as_deref().unwrap_or(path);
-    let (bytes, mut damage) = content(path)?;
+    let (bytes, mut damage) = content(path, sink, options.progress)?;
     let total = bytes.len() as u64;
-    let mut import = Import::new(sink);
+    let mut import = Import::new(&mut *sink);
     let (mut planes, mut done) = (0u64, 0u64);
     let mut space = Fields::of(&bytes);
     for (field, value) in space.by_ref() {
@@ -114,6 +123,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         damage.get_or_insert_with(|| "a message ends before its last field".to_owned());
     }
     import.settle();
+    sink.let_go(total);
     if let Some(why) = damage {
         sink.stat("xplane.damaged_file", Severity::DataLoss, 1, Some(&why));
     }

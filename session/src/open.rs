@@ -108,18 +108,36 @@ impl<'r> Importer<'r> {
             if path.is_dir() && !self.is_capture_directory(path) {
                 traces.extend(self.directory(path)?);
             } else if let Some(captures) = stored(path)? {
+                self.fit(path, &captures)?;
                 traces.extend(captures);
             } else {
                 traces.push(self.file(path)?);
             }
         }
-        let (mut traces, claimed) = job::join(same::once(traces));
+        let traces = same::once(traces);
+        // A profiler's directory holds one run in several forms; who names two files means two captures.
+        if paths.iter().filter(|path| path.is_file()).count() > 1 {
+            self.unread.borrow_mut().extend(traces.iter().flat_map(same::left_out));
+        }
+        let (mut traces, claimed) = job::join(traces);
         self.unread.borrow_mut().extend(claimed);
         // Facts beside a run are part of it; on their own they are none.
         if traces.iter().all(kept::holds_no_run) {
             self.unread.borrow_mut().extend(traces.iter_mut().filter_map(kept::no_run));
         }
         Ok(traces)
+    }
+
+    /// Refuses captures that are in memory and leave no room for what is done with them.
+    fn fit(&self, path: &Path, captures: &[Trace]) -> Result<(), Error> {
+        let ceiling = &self.reading.memory;
+        captures.iter().for_each(|capture| ceiling.count(capture));
+        if ceiling.is_reached() {
+            let kept = captures.iter().map(|capture| capture.slice_count() as u32).fold(0, u32::saturating_add);
+            let (path, most) = (path.to_owned(), ceiling.most());
+            return Err(Error::Memory { path, most, kept, read: "100 %".to_owned() });
+        }
+        Ok(())
     }
 
     /// Reads one trace file.

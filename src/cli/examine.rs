@@ -7,6 +7,7 @@ use std::{
 };
 
 use diagnosis::i18n::{Lang, Text};
+use model::Work;
 use session::{Cancel, Diagnosed, Options, Reading, Session};
 
 use super::{
@@ -121,7 +122,7 @@ impl Examine {
     /// What cannot be read, and a rank that no capture has.
     pub fn run(&self, global: &Global, quiet: bool) -> anyhow::Result<(Diagnosed, Exit)> {
         let bar = Bar::new(global.lang());
-        let session = self.open(global.lang(), quiet, Cancel::default())?;
+        let session = self.open(global.lang(), quiet, Cancel::default(), Work::Diagnose)?;
         let mut unread = session.unread().to_vec();
         let diagnosed = session.examine(&self.options())?.diagnose()?;
         drop(bar);
@@ -135,8 +136,8 @@ impl Examine {
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn open(&self, lang: Lang, quiet: bool, cancel: Cancel) -> anyhow::Result<Session> {
-        let reading = Reading { cancel, ..self.reading() };
+    pub fn open(&self, lang: Lang, quiet: bool, cancel: Cancel, work: Work) -> anyhow::Result<Session> {
+        let reading = Reading { cancel, memory: self.source.memory(work), ..self.reading() };
         if self.samples {
             if !quiet {
                 say(SAMPLES.get(lang));

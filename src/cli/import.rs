@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use model::{Severity, Trace};
+use model::{Severity, Trace, Work};
 use report::{columns, document::Align};
 use session::{Reading, Session};
 use tracing::info;
@@ -48,7 +48,8 @@ pub(super) fn run(global: &Global, arguments: Arguments) -> anyhow::Result<Exit>
     let Arguments { paths, output, quiet, source: reading, kernel_metrics } = arguments;
     target::check(&output, &paths)?;
     target::check(&output, &kernel_metrics.files)?;
-    let reading = Reading { kernel_metrics: kernel_metrics.files, ..reading.reading() };
+    let memory = reading.memory(Work::Import);
+    let reading = Reading { kernel_metrics: kernel_metrics.files, memory, ..reading.reading() };
     let packs = reading.packs()?;
     let bar = Bar::new(global.lang());
     let start = Instant::now();

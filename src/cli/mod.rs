@@ -29,6 +29,7 @@ mod explain;
 mod export;
 mod fail_on;
 mod first_run;
+mod heap;
 mod import;
 mod interface;
 mod logging;

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::memory;
+use model::{Ceiling, Work};
+
+use super::{heap, memory};
 
 /// Options of every subcommand that reads traces.
 #[derive(Debug, clap::Args)]
@@ -24,13 +26,20 @@ pub struct Source {
 }
 
 impl Source {
+    /// The memory that captures may take of which this is made.
+    pub fn memory(&self, work: Work) -> Ceiling {
+        heap::give_back();
+        let most = self.max_memory.or_else(memory::for_captures);
+        most.map(|most| Ceiling::of_process(most, work)).unwrap_or_default()
+    }
+
     /// What a session is told of it.
     pub fn reading(&self) -> session::Reading {
         session::Reading {
             format: self.as_format.clone(),
             packs: self.pack.clone(),
             graph_capture: self.graph_capture.clone(),
-            memory: self.max_memory.or_else(memory::for_captures).map(model::Ceiling::of).unwrap_or_default(),
+            memory: self.memory(Work::Diagnose),
             ..session::Reading::default()
         }
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use diagnosis::i18n::{Lang, Text};
+use model::Work;
 use session::{Cancel, Pair, Reading, job};
 
 use super::{
@@ -98,7 +99,7 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Reads captures, lets them be looked at, and diagnoses them.
     fn each(&self) -> anyhow::Result<Opened> {
-        let session = self.examine.open(self.lang, true, self.cancel.clone())?;
+        let session = self.examine.open(self.lang, true, self.cancel.clone(), Work::View)?;
         let sketch = showing::sketched(session.captures(), session.packs(), self.early);
         let diagnosed = session.examine(&self.examine.options())?.diagnose()?;
         Ok(Opened::after(&sketch, diagnosed.captures))

@@ -52,6 +52,8 @@ mod kernel_metrics;
 mod link_tests;
 mod live;
 mod lost;
+#[cfg(target_os = "linux")]
+mod memory;
 mod metamorphic;
 mod metamorphic_capture;
 mod metamorphic_diagnosis;

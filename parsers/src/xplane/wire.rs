@@ -3,6 +3,9 @@
 
 use quick_protobuf::BytesReader;
 
+/// A kind of value that no field has.
+const NO_FIELD: u64 = 8;
+
 /// The value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value<'a> {
@@ -77,7 +80,7 @@ impl<'a> Iterator for Fields<'a> {
             return None;
         }
         let key = self.varint()?;
-        let value = match key & 7 {
+        let value = match if key >> 3 == 0 { NO_FIELD } else { key & 7 } {
             0 => Value::Int(self.varint()?),
             1 => Value::Fixed(self.fixed(8)),
             2 => {
@@ -85,6 +88,7 @@ impl<'a> Iterator for Fields<'a> {
                 Value::Bytes(self.part(length))
             }
             5 => Value::Fixed(self.fixed(4)),
+            // No field has the number 0: what follows is no message, such as the zeros of a file that was made longer.
             _ => {
                 (self.rest, self.broken) = (&[], true);
                 return None;

@@ -151,7 +151,7 @@ impl TraceSink for TraceBuilder {
             return;
         };
         self.slices += 1;
-        self.meter.take_slice();
+        self.meter.take_slice(slice.category);
         self.time = time;
         a.start.push(slice.start);
         a.dur.push(dur);
