@@ -165,8 +165,10 @@ pub fn diagnose(trace: &Trace, analysis: &Analysis, packs: &Packs) -> Diagnosis 
         ranks.any(|rank| rank.anchor.kind != AnchorKind::WholeCapture) || finding.ranks.is_empty()
     };
     findings.iter_mut().filter(|finding| !marked(finding)).for_each(Finding::speak_of_window);
-    let (largest, (counterfactual, limits)) =
-        rayon::join(|| named::largest(&cx, &findings), || (gains.together(&findings), limits::of(&cx)));
+    // The replay takes about as much memory as the tables do: it goes before they come.
+    let counterfactual = gains.together(&findings);
+    drop(gains);
+    let (largest, limits) = rayon::join(|| named::largest(&cx, &findings), || limits::of(&cx));
     let verdict = verdict::judge(&cx, (&findings, rules::CATALOGUE), &limits, explained);
     breaches.extend(invariants::examine(analysis, &counterfactual));
     let roofline = roofline::of(&cx);

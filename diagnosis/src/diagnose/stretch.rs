@@ -20,18 +20,20 @@ pub(super) fn of(pieces: &[Span], gaps: &[Gap]) -> Vec<Stretch> {
         let at = gaps.partition_point(|gap| gap.span.end < piece.end);
         gaps.get(at).filter(|gap| gap.span.start <= piece.start).map(|_| at)
     };
-    let mut out: Vec<(Option<usize>, Stretch)> = Vec::new();
+    let (mut out, mut before): (Vec<Stretch>, Option<usize>) = (Vec::new(), None);
     for piece in pieces {
         let (at, cost) = (gap(piece), piece.len());
-        match out.last_mut().filter(|(before, _)| before.is_some() && *before == at) {
-            Some((_, last)) if 2 * (last.cost + cost) >= piece.end - last.span.start => {
+        match out.last_mut().filter(|_| before.is_some() && before == at) {
+            Some(last) if 2 * (last.cost + cost) >= piece.end - last.span.start => {
                 last.span.end = piece.end;
                 last.cost += cost;
             }
-            _ => out.push((at, Stretch { span: *piece, cost })),
+            _ => out.push(Stretch { span: *piece, cost }),
         }
+        before = at;
     }
-    let mut out: Vec<Stretch> = out.into_iter().map(|(_, stretch)| stretch).collect();
+    // Findings are kept to the end, and a large capture has as many stretches as kernels.
+    out.shrink_to_fit();
     out.sort_by_key(|stretch| (std::cmp::Reverse(stretch.cost), stretch.span.start));
     out
 }

@@ -13,7 +13,7 @@ use super::{
 pub(super) struct Host<'a> {
     /// Its process.
     pub process: ProcessId,
-    /// The threads that launch its work; none where that is not known.
+    /// The threads that launch its work, in order; none where that is not known.
     pub threads: &'a [TrackId],
     /// The time of the tables.
     pub windows: &'a Cover,
@@ -30,7 +30,7 @@ impl<'a> Host<'a> {
     pub fn lanes<'t>(&'a self, trace: &'t Trace) -> impl Iterator<Item = (&'t Columns, bool)> + use<'t, 'a> {
         let own = trace.tracks.iter().zip(&trace.lanes).zip(0u32..);
         let own = own.filter(|((track, _), _)| is_thread(track) && track.key.process == self.process);
-        own.map(|((_, lane), at)| (lane, self.threads.is_empty() || self.threads.contains(&TrackId(at))))
+        own.map(|((_, lane), at)| (lane, self.threads.is_empty() || self.threads.binary_search(&TrackId(at)).is_ok()))
     }
 }
 

@@ -13,20 +13,21 @@ pub(super) struct Cover {
 impl Cover {
     /// The time that these spans cover.
     pub fn of(mut spans: Vec<Span>) -> Self {
+        spans.retain(|span| !span.is_empty());
         spans.sort_unstable();
-        let mut out = Self::default();
-        for span in spans.into_iter().filter(|span| !span.is_empty()) {
-            match out.spans.last_mut() {
-                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-                _ => out.spans.push(span),
-            }
-        }
-        let mut sum: Ns = 0;
-        for span in &out.spans {
-            out.before.push(sum);
+        // In place: a large capture has as many spans as kernels.
+        spans.dedup_by(|span, last| {
+            let joins = span.start <= last.end;
+            last.end = if joins { last.end.max(span.end) } else { last.end };
+            joins
+        });
+        spans.shrink_to_fit();
+        let (mut sum, mut before): (Ns, _) = (0, Vec::with_capacity(spans.len()));
+        for span in &spans {
+            before.push(sum);
             sum = sum.saturating_add(span.len());
         }
-        out
+        Self { spans, before }
     }
 
     /// All of it, ns.
@@ -104,23 +105,24 @@ impl Walk<'_> {
     /// The same where the next span begins no earlier than this one began: it may lie in it.
     pub fn around(&mut self, span: Span) -> Ns {
         let from = self.until(span.start);
-        // From here in steps that double, so that a long span costs the logarithm of what it covers.
-        let ahead = self.cover.spans.get(self.at + 1..).unwrap_or(&[]);
-        let mut step = 1;
-        while ahead.get(step - 1).is_some_and(|next| next.start < span.end) {
-            step *= 2;
-        }
-        let near = ahead.get(step / 2..step.min(ahead.len())).unwrap_or(&[]);
-        let last = self.at + step / 2 + near.partition_point(|next| next.start < span.end);
-        self.cover.before_end(last, span.end).saturating_sub(from).max(0)
+        self.cover.before_end(self.last(span.end), span.end).saturating_sub(from).max(0)
     }
 
     fn until(&mut self, t: Ns) -> Ns {
-        let spans = &self.cover.spans;
-        while spans.get(self.at + 1).is_some_and(|next| next.start < t) {
-            self.at += 1;
-        }
+        self.at = self.last(t);
         self.cover.before_end(self.at, t)
+    }
+
+    /// The last span from here on that begins before `t`, else where the walk is. In steps that double: a long span costs the
+    /// logarithm of what it covers, and so does each of a million threads whose only call is late.
+    fn last(&self, t: Ns) -> usize {
+        let ahead = self.cover.spans.get(self.at + 1..).unwrap_or(&[]);
+        let mut step = 1;
+        while ahead.get(step - 1).is_some_and(|next| next.start < t) {
+            step *= 2;
+        }
+        let near = ahead.get(step / 2..step.min(ahead.len())).unwrap_or(&[]);
+        self.at + step / 2 + near.partition_point(|next| next.start < t)
     }
 }
 
