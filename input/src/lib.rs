@@ -34,6 +34,37 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Where the content of a file ends, bytes, if a hole follows it to the end: nothing was ever written there, and to read a hole of a
+/// terabyte takes as long as to read a terabyte. `None` where there is no such hole, or the system does not say.
+#[cfg(target_os = "linux")]
+pub fn hole_to_the_end(file: &File) -> Option<u64> {
+    use rustix::fs::{SeekFrom, seek};
+    /// Pieces of a file that are passed by. Own value; it bounds the work.
+    const PIECES: usize = 1 << 10;
+    let size = file.metadata().ok()?.len();
+    let mut hole = None;
+    let mut at = 0;
+    for _ in 0..PIECES {
+        let begin = seek(file, SeekFrom::Hole(at)).ok().filter(|begin| *begin < size);
+        let Some(begin) = begin else { break };
+        match seek(file, SeekFrom::Data(begin)) {
+            Ok(next) => at = next,
+            Err(_) => {
+                hole = Some(begin);
+                break;
+            }
+        }
+    }
+    seek(file, SeekFrom::Start(0)).ok()?;
+    hole
+}
+
+/// The same where no system call says so.
+#[cfg(not(target_os = "linux"))]
+pub fn hole_to_the_end(_: &File) -> Option<u64> {
+    None
+}
+
 /// The content of a regular file of at most `most` bytes.
 ///
 /// # Errors
@@ -114,6 +145,21 @@ mod tests {
         std::fs::write(&path, b"ab\xff").unwrap();
         assert_eq!(bytes(&path, 12).unwrap(), b"ab\xff");
         assert!(text(&path, 12).unwrap_err().to_string().contains("byte 2 is no UTF-8"));
+    }
+
+    /// Some file systems keep no holes; then there is none.
+    #[test]
+    fn a_hole_at_the_end_is_found_and_the_file_is_still_read_from_its_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        std::fs::write(&path, "content").unwrap();
+        assert_eq!(hole_to_the_end(&open(&path).unwrap()), None);
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        let mut file = open(&path).unwrap();
+        assert!(hole_to_the_end(&file).is_none_or(|at| (7..1 << 20).contains(&at)));
+        let mut start = [0; 7];
+        file.read_exact(&mut start).unwrap();
+        assert_eq!(&start, b"content");
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::{Place, ReadError};
 pub const BLOCK: usize = 4 << 20;
 /// Blocks in flight between the reading thread and its consumer.
 const QUEUE: usize = 2;
+/// Bytes of a hole at the end of a file that are read as zeros; a longer one is not read. Own value.
+const HOLE: u64 = 64 << 20;
 /// Bytes asked of a decoder at once; what a damaged stream yielded before the damage is lost only within one step.
 const STEP: usize = 64 << 10;
 
@@ -45,7 +47,9 @@ impl Source {
         let total = regular_file(path)?;
         let file = input::open(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
         let done = Arc::new(AtomicU64::new(0));
-        let file = BufReader::with_capacity(STEP, Counted { file, done: done.clone() });
+        let end = input::hole_to_the_end(&file).filter(|at| total.saturating_sub(*at) > HOLE);
+        let counted = Counted { file, done: done.clone(), left: end.unwrap_or(u64::MAX), hole: total };
+        let file = BufReader::with_capacity(STEP, counted);
         let (send, blocks) = sync_channel(QUEUE);
         let (spent, empty) = sync_channel(QUEUE);
         let mut stream = Stream::new(file).map_err(|source| ReadError::Io { path: path.into(), source })?;
@@ -157,11 +161,21 @@ fn regular_file(path: &Path) -> Result<u64, ReadError> {
 struct Counted {
     file: File,
     done: Arc<AtomicU64>,
+    /// Bytes before a hole that goes to the end, and the size of the file.
+    left: u64,
+    hole: u64,
 }
 
 impl Read for Counted {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buf)?;
+        if self.left == 0 {
+            let rest = self.hole.saturating_sub(self.done.load(Ordering::Relaxed));
+            let why = format!("nothing was ever written to its last {rest} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
+        let n = self.file.read(buf.get_mut(..most).unwrap_or_default())?;
+        self.left = self.left.saturating_sub(n as u64);
         self.done.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }
@@ -298,6 +312,23 @@ mod tests {
         let (bytes, damage) = read(&[two, b"junk".to_vec()].concat());
         assert_eq!(bytes, b"one two");
         assert!(damage.unwrap().contains("after the end"));
+    }
+
+    /// A capture that was made a terabyte long took hours of zeros.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_hole_of_a_terabyte_is_not_read() {
+        let temp = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(temp.path(), b"content").unwrap();
+        temp.as_file().set_len(1 << 40).unwrap();
+        if input::hole_to_the_end(temp.as_file()).is_none() {
+            return;
+        }
+        let mut source = Source::open(temp.path()).unwrap();
+        let mut bytes = Vec::new();
+        while source.append_to(&mut bytes).unwrap() {}
+        assert!(bytes.starts_with(b"content") && bytes.len() < 1 << 20);
+        assert!(source.damage().unwrap().contains("nothing was ever written to its last 1099511"));
     }
 
     #[test]

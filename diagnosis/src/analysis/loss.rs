@@ -11,7 +11,8 @@ use super::{integrity::Integrity, places::Place};
 const MATTERS: f64 = 0.01;
 
 /// Endings of statistics that count places from which on a source could not be read.
-const CUT: [&str; 11] = [
+const CUT: [&str; 12] = [
+    ".unreadable_rest",
     ".second_database",
     ".second_table",
     ".truncated",

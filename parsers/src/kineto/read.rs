@@ -94,6 +94,9 @@ pub(super) fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<
     reader.finish(path)
 }
 
+/// What follows the last document is a loss from one part of so many on that the file has before it.
+const MATTERS: u64 = 100;
+
 struct Reader<'s, 'p> {
     source: Source,
     rest: Unparsed,
@@ -191,7 +194,9 @@ impl Reader<'_, '_> {
         }
         self.first_fault = self.first_fault.or(Some(from));
         let what = format!("{lost} bytes from byte {from} on");
-        self.merger.odd("kineto.bytes_after_the_end", Severity::DataLoss, &what);
+        // A line of a log changes no answer; half a file that cannot be read does.
+        let name = if lost as u64 > from / MATTERS { "kineto.unreadable_rest" } else { "kineto.bytes_after_the_end" };
+        self.merger.odd(name, Severity::DataLoss, &what);
         Ok(false)
     }
 

@@ -151,6 +151,6 @@ fn documents_that_follow_each_other_are_all_read_and_anything_else_is_counted() 
     let [stat] = t.stats.as_slice() else { panic!("{:?}", t.stats) };
     assert_eq!(
         (stat.name.as_str(), stat.example.as_deref().map(|e| e.starts_with("8 bytes"))),
-        ("kineto.bytes_after_the_end", Some(true))
+        ("kineto.unreadable_rest", Some(true))
     );
 }
