@@ -149,14 +149,16 @@ impl Table {
         self.is_single = true;
     }
 
-    /// Whether the row names columns: words alone, each once, and another number of them than this table has columns.
+    /// Whether the row names columns: words alone, each once, and others than this table's columns.
     fn begins_another(&self) -> bool {
         let is_name = |cell: &[u8]| cell.first().is_some_and(u8::is_ascii_alphabetic) && cell.len() < NAME;
         let cells = || self.record.iter().map(bare);
         let mut names: Vec<&[u8]> = cells().collect();
         names.sort_unstable();
         let once = names.iter().zip(names.iter().skip(1)).all(|(a, b)| a != b);
-        self.record.len() >= COLUMNS && self.record.len() != self.header.len() && once && cells().all(is_name)
+        let is_own = self.record.len() == self.header.len()
+            && cells().zip(&self.header).all(|(cell, name)| text(cell).trim().eq_ignore_ascii_case(name));
+        self.record.len() >= COLUMNS && !is_own && once && cells().all(is_name)
     }
 
     /// The next row, `None` after the last.
