@@ -23,8 +23,6 @@ use damage::{
 #[derive(Clone, Copy, PartialEq)]
 enum Silent {
     Nothing,
-    /// Kernels of replays without numbers, up to 1 %.
-    Few,
     /// The host's; of the device's, few.
     Host,
     All,
