@@ -114,12 +114,7 @@ impl<'r> Importer<'r> {
                 traces.push(self.file(path)?);
             }
         }
-        let traces = same::once(traces);
-        // A profiler's directory holds one run in several forms; who names two files means two captures.
-        if paths.iter().filter(|path| path.is_file()).count() > 1 {
-            self.unread.borrow_mut().extend(traces.iter().flat_map(same::left_out));
-        }
-        let (mut traces, claimed) = job::join(traces);
+        let (mut traces, claimed) = job::join(same::once(traces));
         self.unread.borrow_mut().extend(claimed);
         // Facts beside a run are part of it; on their own they are none.
         if traces.iter().all(kept::holds_no_run) {

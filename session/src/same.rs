@@ -102,11 +102,6 @@ pub(crate) fn once(traces: Vec<Trace>) -> Vec<Trace> {
     kept.into_iter().map(|(_, trace)| trace).collect()
 }
 
-/// What was left out because of a capture, in sentences.
-pub(crate) fn left_out(trace: &Trace) -> impl Iterator<Item = String> {
-    trace.stats.iter().filter(|stat| stat.name == SAME).filter_map(|stat| stat.example.clone())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -85,7 +85,7 @@ fn underfilled(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Strin
 
 /// Kernels of many blocks of which each has fewer threads than a warp has lanes.
 fn small_blocks(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(StringId, Cost)> {
-    let enough = population.cores(counted.rank).unwrap_or(1) as u64 * BLOCKS;
+    let enough = population.cores(counted.rank).unwrap_or(1) * BLOCKS;
     let mut launches: BTreeMap<(StringId, u64), Vec<&Work>> = BTreeMap::new();
     for work in counted.work.iter().filter(|work| work.is_kernel() && work.blocks.is_some_and(|n| n >= enough)) {
         if let Some(threads) = work.threads.filter(|threads| (1..WARP).contains(threads)) {
