@@ -45,7 +45,11 @@ fn read(path: &Path, sink: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<()
     while let Some(begin) = memchr::memchr(b'{', bytes.get(at..).unwrap_or_default()).map(|found| at + found) {
         let mut elements = serde_json::Deserializer::from_slice(bytes.get(begin..).unwrap_or_default()).into_iter();
         let element: Option<Element> = elements.next().and_then(Result::ok);
-        at = begin + elements.byte_offset().max(1);
+        // Behind a broken one the next begins after its end: what is nested in it is no layer.
+        at = match element {
+            Some(_) => begin + elements.byte_offset().max(1),
+            None => memchr::memchr(b'}', bytes.get(begin..).unwrap_or_default()).map_or(bytes.len(), |end| begin + end),
+        };
         match element {
             Some(Element { count: Some(count), .. }) => runs = runs.or(Some(count)),
             element => layers.push(element.and_then(|element| {
