@@ -30,8 +30,8 @@ pub const FORMAT: Format = Format {
 const LINE: usize = 64 << 10;
 /// Most rows that are kept; a table is cut after a hundred unless asked otherwise.
 const MAX_ROWS: usize = 1 << 16;
-/// Most runs of a file that are told apart; documents that quote tables have some.
-const RUNS: usize = 64;
+/// Statistic of tables that are of other runs than the one that was read.
+const OTHER_RUNS: &str = "torch-table.other_runs";
 /// Names of columns.
 const SELF_HOST: &str = "self cpu";
 const CALLS: &str = "# of calls";
@@ -84,25 +84,36 @@ struct Run {
 }
 
 impl Run {
-    /// Adds a table to the run that it is of.
-    fn file(self, runs: &mut Vec<Self>) {
-        if self.rows.is_empty() {
-            return;
-        }
-        match runs.iter().position(|run| (run.host, run.device) == (self.host, self.device)) {
-            Some(at) => runs.get_mut(at).into_iter().for_each(|run| run.rows.extend(self.rows.iter().cloned())),
-            None if runs.len() < RUNS => runs.push(self),
-            None => {}
-        }
-    }
-
     fn time(&self) -> Ns {
         self.host.unwrap_or(0).saturating_add(self.device.unwrap_or(0))
     }
 }
 
-/// A line without terminal colours, without the quotes of a notebook's output, and without the processes that an engine's log names before each line, and these:
-/// `(EngineCore_DP0 pid=1) (Worker_TP0 pid=2) `.
+/// The longest of several runs in one file, such as a page that quotes them: their sums added up are sums of nothing.
+#[derive(Default)]
+struct Longest {
+    run: Option<Run>,
+    /// Tables of other runs.
+    others: u64,
+}
+
+impl Longest {
+    /// Takes a table.
+    fn take(&mut self, table: Run) {
+        match &mut self.run {
+            _ if table.rows.is_empty() => {}
+            Some(run) if (run.host, run.device) == (table.host, table.device) => run.rows.extend(table.rows),
+            Some(run) if run.time() >= table.time() => self.others += 1,
+            known => {
+                self.others += u64::from(known.is_some());
+                *known = Some(table);
+            }
+        }
+    }
+}
+
+/// A line without terminal colours, without the quotes of a notebook's output, and without the processes that an engine's log names
+/// before each line; and these processes: `(EngineCore_DP0 pid=1) (Worker_TP0 pid=2) `.
 fn bare(line: &[u8]) -> (String, String) {
     let line = unquoted(plain(line));
     let mut rest = line.as_ref();
@@ -187,7 +198,8 @@ fn matches(head: &Head<'_>) -> Match {
 fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Result<(), ReadError> {
     let mut lines = Lines::open(path, LINE)?;
     let (mut before, mut columns): (String, Option<Columns>) = (String::new(), None);
-    let (mut runs, mut run, mut account, mut beyond) = (Vec::new(), Run::default(), Account::default(), 0u64);
+    let (mut longest, mut run, mut account, mut beyond) =
+        (Longest::default(), Run::default(), Account::default(), 0u64);
     let mut totals: BTreeMap<&str, Ns> = BTreeMap::new();
     let mut tables = 0u64;
     // Of several processes that print their tables into one log, the one that comes first.
@@ -208,7 +220,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
             columns = Columns::of(&before, spans);
             tables += u64::from(columns.is_some());
             if columns.is_some() {
-                std::mem::take(&mut run).file(&mut runs);
+                longest.take(std::mem::take(&mut run));
                 printed.get_or_insert(who);
             }
         } else if columns.is_none() {
@@ -233,11 +245,8 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
         let (done, total) = lines.progress();
         (options.progress)(done, total);
     }
-    run.file(&mut runs);
-    // Of several runs in one file, such as a page that quotes them, the longest speaks: their sums are sums of nothing.
-    let others = runs.len().saturating_sub(1) as u64;
-    let Some(Run { rows, host, device }) = runs.into_iter().reduce(|a, b| if b.time() > a.time() { b } else { a })
-    else {
+    longest.take(run);
+    let Some(Run { rows, host, device }) = longest.run else {
         return Err(ReadError::Malformed {
             path: path.to_owned(),
             place: Place::File,
@@ -248,8 +257,9 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     totals.extend(
         [("totals.host_ns", host), ("totals.device_ns", device)].into_iter().filter_map(|(k, ns)| Some((k, ns?))),
     );
-    if others > 0 {
-        sink.stat("torch-table.other_runs", Severity::Notice, others, Some("tables with other totals; split the file"));
+    if longest.others > 0 {
+        let why = "tables of other runs, which end with other totals; split the file";
+        sink.stat(OTHER_RUNS, Severity::Notice, longest.others, Some(why));
     }
     account.kept = rows.len() as u64;
     account.time = tell(sink, &rows);
@@ -316,152 +326,4 @@ fn tell(sink: &mut dyn TraceSink, rows: &BTreeSet<Row>) -> Ns {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-    use model::TraceBuilder;
-
-    const TABLE: &str = "\
-some line of a log
--------------------------  ------------  ------------  ------------  ------------  ------------  ------------
-                     Name    Self CPU %      Self CPU     CPU total     Self CUDA    CUDA total    # of Calls
--------------------------  ------------  ------------  ------------  ------------  ------------  ------------
-                 aten::mm         1.91%     787.655ms     960.840ms       15.234s       15.234s         23650
-         DDP.forward step         0.00%       0.000us       0.000us        9.051s        9.051s            80
-         DDP.forward step         0.35%     142.377ms        3.378s       0.000us        8.886s            80
-          Cijk_MT96x96...         0.00%       0.000us       0.000us        5.487s        5.487s          7580
-      hipMemcpyWithStream        79.05%       32.547s       32.547s       0.000us       0.000us          1110
-                 a broken row
--------------------------  ------------  ------------  ------------  ------------  ------------  ------------
-Self CPU time total: 41.174s
-Self CUDA time total: 40.244s
-";
-
-    fn import(text: &str) -> model::Trace {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("profile-summary.txt");
-        std::fs::write(&path, text).unwrap();
-        let mut builder = TraceBuilder::new("t", "");
-        assert_eq!(crate::detect::read(&path, &mut builder, &ReadOptions::default()).unwrap().id, FORMAT.id);
-        builder.finish()
-    }
-
-    type Sum<'t> = (Conditions, &'t str, u64, Option<Ns>);
-
-    fn sums(trace: &model::Trace) -> Vec<Sum<'_>> {
-        let mut all: Vec<_> =
-            trace.summaries.iter().map(|s| (s.conditions, trace.strings.get(s.kernel), s.count, s.total)).collect();
-        all.sort_by_key(|(.., total)| std::cmp::Reverse(*total));
-        all
-    }
-
-    /// A table that people paste into reports was no trace of a known format.
-    #[test]
-    fn rows_are_kernels_operators_and_calls_and_a_table_sorted_anew_counts_once() {
-        let trace = import(&format!("{TABLE}\n{TABLE}"));
-        let expected = [
-            (Conditions::Host, "hipMemcpyWithStream", 1_110, Some(32_547_000_000)),
-            (Conditions::Operators, "aten::mm", 23_650, Some(15_234_000_000)),
-            (Conditions::Run, "Cijk_MT96x96...", 7_580, Some(5_487_000_000)),
-            (Conditions::Host, "aten::mm", 23_650, Some(787_655_000)),
-            (Conditions::Host, "DDP.forward step", 80, Some(142_377_000)),
-        ];
-        assert_eq!(sums(&trace), expected);
-        assert_eq!(trace.manifest.value("totals.device_ns"), Some("40244000000"));
-        assert_eq!(trace.stat("torch-table.incomplete_row"), 2);
-        assert_eq!(trace.manifest.value("hardware.vendor"), Some("amd"));
-    }
-
-    /// A table that was saved on Windows had no row, and the lines of stacks were rows that could not be read.
-    #[test]
-    fn lines_of_stacks_and_carriage_returns_are_no_rows() {
-        let rows = "\
--------------------------  ------------  ------------  ------------  ---------------------------
-                     Name      Self CPU     CPU total    # of Calls              Source Location
--------------------------  ------------  ------------  ------------  ---------------------------
-                 aten::mm     787.655ms     960.840ms            40  net.py(31): forward
-                                                                     train.py(7): <module>
-
--------------------------  ------------  ------------  ------------  ---------------------------
-Self CPU time total: 900.000ms
-";
-        let trace = import(&rows.replace('\n', "\r\n"));
-        assert_eq!(sums(&trace), [(Conditions::Host, "aten::mm", 40, Some(787_655_000))]);
-        assert_eq!(trace.stat("torch-table.incomplete_row"), 0);
-    }
-
-    /// A launch was an operator of device time, and the range of an optimizer a kernel beside the operator that it is.
-    #[test]
-    fn calls_of_the_runtime_are_no_operators_and_ranges_of_optimizers_no_kernels() {
-        let row = |name: &str, host: &str, device: &str| {
-            format!("{name:>25}         0.00%  {host:>12}       0.000us  {device:>12}       0.000us             2\n")
-        };
-        let more = [
-            row("cudaLaunchKernel", "5.000ms", "1.000ms"),
-            row("Optimizer.step#AdamW.step", "7.000ms", "2.000ms"),
-            row("Optimizer.step#AdamW.step", "0.000us", "9.000ms"),
-            row("ProfilerStep*", "1.000ms", "0.000us"),
-        ];
-        let trace = import(&TABLE.replacen("                 a broken row\n", &more.concat(), 1));
-        let of = |name: &str| -> Vec<_> {
-            sums(&trace).into_iter().filter(|sum| sum.1 == name).map(|sum| (sum.0, sum.3)).collect()
-        };
-        assert_eq!(of("cudaLaunchKernel"), [(Conditions::Host, Some(5_000_000))]);
-        let optimizer = [(Conditions::Host, Some(7_000_000)), (Conditions::Operators, Some(2_000_000))];
-        assert_eq!(of("Optimizer.step#AdamW.step"), optimizer);
-        assert_eq!(trace.manifest.value("totals.steps"), Some("2"));
-    }
-
-    /// The time of a step stood in the file, and nothing was said of how much of it the device works.
-    #[test]
-    fn the_time_of_a_step_around_the_tables_is_kept() {
-        for (line, ns) in [
-            ("Measured: 12.5 ms/step over 10 steps", Some(12_500_000)),
-            ("mean 850us per iteration", Some(850_000)),
-            ("  full_step_wall        mean=7161.880 ms  std= 38.657 ms", Some(7_161_880_000)),
-            ("[TIMED] step 3: loss = 9.70", None),
-            ("saved 30 MB/step", None),
-            ("Warmup done in 70.8s (1415.8 ms/step avg)", None),
-        ] {
-            assert_eq!(step(line), ns, "{line}");
-        }
-        let trace = import(&format!("Measured: 12.5 ms/step\n{TABLE}"));
-        assert_eq!(trace.manifest.value("totals.step_ns"), Some("12500000"));
-    }
-
-    /// vLLM prints the table behind the names of two processes, and the file was "a log that times no step".
-    #[test]
-    fn a_table_in_the_log_of_an_engine_is_read_without_the_names_of_processes() {
-        let of = |who: &str, line: &str| format!("\u{1b}[1;36m(EngineCore pid=1)\u{1b}[0;0m ({who} pid=2) {line}\n");
-        let ranks = ["Worker_TP0", "Worker_TP1"].into_iter();
-        let both: String = ranks.flat_map(|who| TABLE.lines().map(move |line| of(who, line))).collect();
-        assert_eq!(sums(&import(&both)), sums(&import(TABLE)));
-    }
-
-    #[test]
-    fn a_table_without_a_device_is_one_of_the_host() {
-        let text = TABLE.replace("Self CUDA ", "CUDA-avg  ").replace("CUDA total", "Input x   ");
-        let trace = import(&text);
-        assert!(trace.summaries.iter().all(|s| s.conditions == Conditions::Host));
-    }
-
-    /// The GEMM of one table stood over the totals of another one: "gemm 2.7 %", which was 99.8 % of its own.
-    #[test]
-    fn tables_of_other_totals_are_other_runs_and_notebooks_are_read() {
-        let other = TABLE.replace("41.174s", "1.000s").replace("40.244s", "900.000ms").replace("5.487s", "800.000ms");
-        let trace = import(&format!("{other}\n{TABLE}"));
-        assert_eq!(trace.manifest.value("totals.device_ns"), Some("40244000000"));
-        assert_eq!(trace.stat("torch-table.other_runs"), 1);
-        let kernel = |trace: &model::Trace| {
-            let of = |row: &&model::KernelSummary| trace.strings.get(row.kernel).starts_with("Cijk");
-            trace.summaries.iter().filter(of).map(|row| row.total).collect::<Vec<_>>()
-        };
-        assert_eq!(kernel(&trace), [Some(5_487_000_000)]);
-        let quoted: Vec<String> = TABLE.lines().map(|line| format!("      {:?},", format!("{line}\n"))).collect();
-        let notebook = format!(
-            "{{\n \"cells\": [\n  {{\n   \"cell_type\": \"code\",\n   \"text\": [\n{}\n ]}}]}}\n",
-            quoted.join("\n")
-        );
-        assert_eq!(kernel(&import(&notebook)), [Some(5_487_000_000)]);
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     diagnose::signals::matrix_units::{self, is_without_units},
     i18n::{Message, Text, Value},
-    platform::{CanonicalOp, HostCall, Packs, moves_memory},
+    platform::{CanonicalOp, HostCall, Packs, is_runtime_call, moves_memory},
 };
 
 /// Facts with which a source states what the host and the device took in all, ns: its rows may be the largest ones only.
@@ -54,6 +54,10 @@ const PLAIN: Text = Text::new(
 const FORMAT: Text = Text::new(
     "{share} of that is layout conversions, casts and concatenations, most of it {name}.",
     "其中 {share} 是布局转换、类型转换与拼接，最多的是 {name}。",
+);
+const OTHER_RUNS: Text = Text::new(
+    "The file also quotes {n} tables of other runs; this is the longest run.",
+    "文件还引用了其他运行的 {n} 个表；此处为耗时最长的一次运行。",
 );
 const LOST: Text = Text::new(
     "Rows of the file could not be read, so no share of its totals is known.",
@@ -99,7 +103,7 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
     let operators = largest::by_name(trace, Conditions::Operators);
     let host = largest::by_name(trace, Conditions::Host);
     let (runtime, others): (Totals<'_>, Totals<'_>) =
-        host.into_iter().partition(|(name, _)| packs.host_call(name) != HostCall::Other || is_runtime(name));
+        host.into_iter().partition(|(name, _)| packs.host_call(name) != HostCall::Other || is_runtime_call(name));
     let (stated_host, stated) = (fact(trace, HOST), fact(trace, DEVICE));
     let lost = trace.stats.iter().any(|stat| stat.severity >= Severity::DataLoss);
     // One base for all shares of the device's time, whichever of its rows were printed.
@@ -151,7 +155,9 @@ pub(super) fn headline(trace: &Trace, packs: &Packs) -> Option<Message> {
         return None;
     }
     const JOINED: Text = Text::new("{before} {next}", "{before}{next}");
-    let said = [wall, pace, lost, class, plain, format].into_iter().chain(lists).chain([Some(end)]);
+    let others = trace.stat("torch-table.other_runs");
+    let others = (others > 0).then(|| Message::new(OTHER_RUNS, [("n", Value::Count(others))]));
+    let said = [wall, pace, others, lost, class, plain, format].into_iter().chain(lists).chain([Some(end)]);
     said.flatten().reduce(|before, next| Message::new(JOINED, [("before", before.within()), ("next", next.within())]))
 }
 
@@ -200,11 +206,4 @@ fn format(trace: &Trace, packs: &Packs, all: Ns) -> Option<Message> {
     let share = own.total as f64 / all.max(1) as f64;
     let args = [("share", Value::Share(share)), ("name", Value::Kernel(own.kernel.clone()))];
     (share >= ORDINARY).then(|| Message::new(FORMAT, args))
-}
-
-/// Whether a name is that of a call of a vendor's runtime or driver: `cudaMalloc`, `cuModuleLoadData`, `hipMemcpy`.
-fn is_runtime(name: &str) -> bool {
-    ["cuda", "cu", "hip", "musa", "mu", "aclrt", "cnrt", "cn", "mc"]
-        .iter()
-        .any(|prefix| name.strip_prefix(prefix).and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase))
 }
