@@ -24,7 +24,7 @@ mod exposition;
 mod name;
 mod nested;
 mod outcome;
-pub(crate) mod printed;
+mod printed;
 #[cfg(test)]
 mod tests;
 
@@ -99,22 +99,8 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     if is_table(&csv_table::first_header(&bytes)) {
         return import.table(path, options);
     }
-    let text = !matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
-    if text && let Some(page) = Page::of(&bytes) {
-        import.sink.clock(Clock::AsIs { unix_zero: None });
-        let told = page.tell(import.sink);
-        import.sink.ledger("metrics", told, told, 0, "a server's metrics since it started, as one load");
-        return Ok(());
-    }
-    if text && printed::stands_in(&bytes) {
-        import.sink.clock(Clock::AsIs { unix_zero: None });
-        let mut found = Printed::default();
-        bytes.split(|byte| matches!(byte, b'\n' | b'\r')).for_each(|line| {
-            found.line(line);
-        });
-        let (loads, further) = found.tell(import.sink);
-        import.sink.ledger("results", loads + further, loads, 0, "printed results of the file, each a load");
-        import.stat("further_results", Severity::DataLoss, further, "a file of more loads than are read; split it");
+    if !matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) && import.text(&bytes) {
+        import.damage(source.damage());
         return Ok(());
     }
     let mut json = Cursor::new(&bytes, 0);
@@ -145,9 +131,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, options: &ReadOptions<'_>) -> Res
     import.stat("further_results", Severity::DataLoss, further, "a file of more loads than are read; split it");
     import.stat("broken_value", Severity::DataLoss, rest, "a value that is no JSON was passed over");
     import.stat("truncated", Severity::DataLoss, u64::from(end == Err(Fault::End)), "the result ends before its end");
-    if let Some(damage) = source.damage() {
-        import.stat("damaged_file", Severity::DataLoss, 1, damage);
-    }
+    import.damage(source.damage());
     Ok(())
 }
 
@@ -164,6 +148,31 @@ impl Import<'_> {
         if count > 0 {
             self.sink.stat(&format!("serving.{what}"), severity, count, Some(example));
         }
+    }
+
+    /// Counts what was wrong with the compressed content.
+    fn damage(&mut self, damage: Option<&str>) {
+        self.stat("damaged_file", Severity::DataLoss, u64::from(damage.is_some()), damage.unwrap_or_default());
+    }
+
+    /// Reads a metrics page, or what a benchmark printed; whether the text is one of these.
+    fn text(&mut self, text: &[u8]) -> bool {
+        if let Some(page) = Page::of(text) {
+            self.sink.clock(Clock::AsIs { unix_zero: None });
+            let told = page.tell(self.sink);
+            self.sink.ledger("metrics", told, told, 0, "a server's metrics since it started, as one load");
+            return true;
+        }
+        if !printed::stands_in(text) {
+            return false;
+        }
+        let mut found = Printed::default();
+        text.split(|byte| matches!(byte, b'\n' | b'\r')).for_each(|line| found.line(line));
+        self.sink.clock(Clock::AsIs { unix_zero: None });
+        let (loads, further) = found.tell(self.sink);
+        self.sink.ledger("results", loads + further, loads, 0, "printed results of the file, each a load");
+        self.stat("further_results", Severity::DataLoss, further, "a file of more loads than are read; split it");
+        true
     }
 
     fn take(&mut self, result: &Outcome<'_>) {

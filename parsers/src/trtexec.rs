@@ -65,7 +65,7 @@ fn read(path: &Path, sink: &mut dyn TraceSink, _: &ReadOptions<'_>) -> Result<()
             continue;
         };
         let known = KernelSummary::of(sink.intern(&name), Conditions::Run);
-        sink.summary(KernelSummary { count: runs.unwrap_or(1), total: Some(total), ..known });
+        sink.summary(KernelSummary { count: runs.unwrap_or(0), total: Some(total), ..known });
         account.keep(0, total);
     }
     if account.read == account.incomplete {

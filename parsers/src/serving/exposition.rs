@@ -17,7 +17,7 @@ const TIMES: [(&str, &str); 6] = [
     ("e2e_request_latency_seconds", "e2e.mean"),
     ("request_queue_time_seconds", "queue.mean"),
 ];
-/// Counters and gauges, what they are here, and whether they say what a share of one is.
+/// Counters and gauges, and the name that each has here.
 const NUMBERS: [(&str, &str); 8] = [
     ("prompt_tokens_total", "input_tokens"),
     ("generation_tokens_total", "output_tokens"),

@@ -13,12 +13,12 @@ const BEGINS: &str = "Serving Benchmark Result";
 const LATENCY: &str = "Avg latency: ";
 /// Numbers of a load that are kept; a result has some forty.
 const NUMBERS: usize = 128;
-/// What is said of the load above its numbers.
+/// Settings of the load that are printed above its numbers.
 const AHEAD: [&str; 2] = ["Traffic request rate", "Maximum request concurrency"];
 
 /// Results, line by line.
 #[derive(Default)]
-pub(crate) struct Printed {
+pub(super) struct Printed {
     loads: Vec<Vec<(String, f64)>>,
     /// Numbers that stand above those of the next load.
     ahead: Vec<(String, f64)>,
@@ -35,34 +35,34 @@ pub(super) fn stands_in(text: &[u8]) -> bool {
 }
 
 impl Printed {
-    /// Takes a line; whether it belongs to a result.
-    pub fn line(&mut self, line: &[u8]) -> bool {
+    /// Takes a line.
+    pub fn line(&mut self, line: &[u8]) {
         let text = plain(line);
         let text = text.trim();
         if text.contains(BEGINS) {
-            self.begin();
-            return true;
+            return self.begin();
         }
-        if text.starts_with("Namespace(") || text.starts_with("namespace(") {
+        if text.starts_with("Namespace(") {
             self.model = self.model.take().or_else(|| model(text));
         }
         let Some((label, value)) = text.rsplit_once(':').map(|(label, value)| (label.trim(), value.trim())) else {
             self.within &= !text.starts_with("====");
-            return false;
+            return;
         };
         if let Some(seconds) = value.strip_suffix(" seconds").and_then(|number| number.parse::<f64>().ok()) {
             return self.latency(label, seconds);
         }
         let Some(number) = value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0) else {
-            return false;
+            return;
         };
-        let of = || name::of(label, false).or_else(|| name::of(label.split_once('(')?.0, false));
-        match of() {
+        let known = name::of(label, false).or_else(|| name::of(label.split_once('(')?.0, false));
+        match known {
             Some((name, scale)) if self.within => self.keep(name, number * scale),
-            Some((name, scale)) if AHEAD.contains(&label) => self.ahead.push((name, number * scale)),
-            _ => return false,
+            Some((name, scale)) if AHEAD.contains(&label) && self.ahead.len() < NUMBERS => {
+                self.ahead.push((name, number * scale));
+            }
+            _ => {}
         }
-        true
     }
 
     fn begin(&mut self) {
@@ -81,18 +81,13 @@ impl Printed {
     }
 
     /// A line of the time that whole generations of a batch take: `Avg latency: 0.9 seconds`, `50% percentile latency: 0.8 seconds`.
-    fn latency(&mut self, label: &str, seconds: f64) -> bool {
-        let name = match label.strip_suffix("% percentile latency") {
-            Some(percent) => percent.parse::<f64>().ok().map(|percent| format!("e2e.p{percent}")),
-            None if label == "Avg latency" => {
-                self.begin();
-                Some("e2e.mean".to_owned())
-            }
-            None => None,
-        };
-        let known = name.is_some();
-        name.into_iter().for_each(|name| self.keep(name, seconds * 1e3));
-        known
+    fn latency(&mut self, label: &str, seconds: f64) {
+        if label == "Avg latency" {
+            self.begin();
+            self.keep("e2e.mean".to_owned(), seconds * 1e3);
+        } else if let Some(percent) = label.strip_suffix("% percentile latency").and_then(|n| n.parse::<f64>().ok()) {
+            self.keep(format!("e2e.p{percent}"), seconds * 1e3);
+        }
     }
 
     /// Writes what was read as loads; how many these are, and how many were too many.

@@ -75,7 +75,15 @@ pub(crate) fn headline(page: &Page<'_>) -> Option<Inlines> {
                 [("share", Value::Share(share))],
             )
         });
-        inlines![said, waits.unwrap_or_default(), failed.unwrap_or_default()]
+        let number = |name: &str| load.number(name).map(|n| Value::Raw(units::number(n)));
+        let queue = number("running").zip(number("waiting")).map(|(running, waiting)| {
+            let says = Text::new(
+                " {running} requests run and {waiting} wait as the page is read.",
+                "读取该页时有 {running} 个请求在运行、{waiting} 个在排队。",
+            );
+            page.tell(says, [("running", running), ("waiting", waiting)])
+        });
+        inlines![said, waits.unwrap_or_default(), failed.unwrap_or_default(), queue.unwrap_or_default()]
     };
     let first = loads.first()?;
     let last = loads.last().filter(|_| loads.len() > 1);
