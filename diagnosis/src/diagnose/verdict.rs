@@ -74,7 +74,8 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
     let case = Case::new(cx, found, limits, level, &explained);
     let shares = level.is_some() && !ran_alone(cx) && !cx.analysis.loss.forbids_shares();
     let place = case.longest.filter(|_| shares).and_then(|(rank, class)| Place::of(cx, rank, class));
-    let place = place.map(|place| Place { outside: doubts::outside(&case), ..place });
+    let whole = doubts::whole(&case);
+    let place = place.map(|place| Place { outside: whole.clone().or_else(|| doubts::outside(&case)), ..place });
     let forbidden = gates::REGISTRY.iter().find_map(|gate| gate(&case));
     let leading = case.leading();
     // What may be nothing is no change to begin with, unless it is all there is: then it is a doubt.
@@ -94,7 +95,7 @@ pub fn judge(cx: &Context<'_>, found: (&[Finding], Catalogue), limits: &Limits, 
         .unwrap_or_else(gates::no_steps::ruling);
     let case::Ruling { layer, headline, confidence, because } = ruling;
     const BOTH: Text = Text::new("{whole} {headline}", "{whole}{headline}");
-    let headline = match doubts::whole(&case) {
+    let headline = match whole {
         Some(whole) => Message::new(BOTH, [("whole", whole.within()), ("headline", headline.within())]),
         None => headline,
     };

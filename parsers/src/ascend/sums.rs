@@ -179,13 +179,14 @@ const STATED: [(Stated, &str, &str); 7] = [
     (Stated::Computing, "Computing", "computing"),
     (Stated::Communication, "Communication", "communication"),
     (Stated::ExposedCommunication, "Communication(Not Overlapped)", "communication_not_overlapped"),
-    (Stated::OverlappedCommunication, "Overlapped", "overlapped"),
     (Stated::Free, "Free", "free"),
+    (Stated::OverlappedCommunication, "Overlapped", "overlapped"),
     (Stated::Stage, "Stage", "stage"),
     (Stated::Receives, "Bubble", "bubble"),
 ];
-/// How many of them rows give anew, whose steps may have other edges: these lie within the steps.
-const OF_ROWS: usize = 3;
+/// How many of them are kept beside rows: those that lie within the steps, whose edges may differ, and the time that is left, which
+/// says what the rows do not where they are a sample.
+const OF_ROWS: usize = 4;
 
 fn stated(held: Held) -> &'static [(Stated, &'static str, &'static str)] {
     match held {

@@ -37,8 +37,8 @@ const AFTER: Text = Text::new(
 );
 /// What the first sentence says where that is the most of all.
 const FIRST: Text = Text::new(
-    "Before and after it the driver moves managed (unified) memory, {bytes} in all: {time}, longer than all of it.",
-    "其前后驱动在迁移托管（统一）内存，共 {bytes}：{time}，比其本身更长。",
+    "Before and after the kernels the driver moves {bytes} of managed (unified) memory for {time}: longer than all that is counted here.",
+    "kernel 前后驱动迁移托管（统一）内存 {bytes}，耗时 {time}：比此处统计的全部时间更长。",
 );
 /// What the call that moves managed memory ahead is called.
 const CALL: &str = "MemPrefetchAsync";

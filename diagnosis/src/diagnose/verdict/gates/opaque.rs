@@ -19,7 +19,7 @@ const SENTENCE: Text = Text::new(
 );
 /// The same where one pause is most of it.
 const SINGLE: Text = Text::new(
-    "{subject} ({class}): {lasts} {step}, of which one pause of {pause} ({share}) lies before {kernel}{first}. The capture holds no call that could say why, so it allows no verdict.",
+    "{subject} ({class}): {lasts} {step}. One pause takes {share} of it: {pause} before {kernel}{first}. No recorded call says why, so the capture allows no verdict.",
     "{subject}（{class}）：{lasts} {step}，其中一次 {pause} 的停顿（{share}）在 {kernel}{first}之前。采集中没有能说明原因的调用，不足以下结论。",
 );
 const FIRST: Text = Text::new(
