@@ -24,6 +24,7 @@ mod halves;
 mod merge;
 mod micros;
 mod read;
+mod run;
 
 use crate::{Format, Head, Match, json::member};
 

@@ -14,6 +14,7 @@ use super::{
     builder::HALVES,
     facts::{self, DeviceProperties, Facts},
     halves::{Halves, Open},
+    run::Run,
 };
 use crate::ReadOptions;
 
@@ -66,25 +67,6 @@ pub(super) struct Merger<'s> {
     shift: Ns,
     /// Slices, samples and flows handed over so far.
     pub kept: u64,
-}
-
-/// Which run a document is of: its process, its devices, and when it was.
-#[derive(Debug, Default)]
-struct Run {
-    pid: Option<i64>,
-    devices: Vec<DeviceProperties>,
-    span: Option<Span>,
-}
-
-impl Run {
-    /// Whether this is of another run: another process or other devices, at another time. Ranks of a job run at one time, and the
-    /// windows of one process are one run.
-    fn is_other(&self, before: &Self) -> bool {
-        let apart = self.span.zip(before.span).is_some_and(|(a, b)| a.end < b.start || b.end < a.start);
-        let process = self.pid.zip(before.pid).is_some_and(|(a, b)| a != b);
-        let known = !self.devices.is_empty() && !before.devices.is_empty();
-        apart && (process || known && self.devices != before.devices)
-    }
 }
 
 /// Correlation ids of a document lie this far from those of the document before it: each run of the profiler counts anew.
