@@ -11,6 +11,7 @@ fn main() -> ExitCode {
         say("strato: this should not happen with any input; please report it with the command that was run");
     }));
     bound_threads();
+    cli::give_memory_back();
     match cli::run(Cli::parse()) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {

@@ -8,7 +8,7 @@ const OWN_PAGES: libc::c_int = 256 << 10;
 
 /// Gives back the memory of large columns as soon as they are freed. By default the C library raises this limit to 32 MiB once such
 /// columns were freed, and keeps the rest: a quarter of the peak of a diagnosis was memory that nothing used.
-pub(super) fn give_back() {
+pub fn give_memory_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `mallopt` takes two numbers and touches no memory of ours; glibc sets the parameter under its own lock.
     unsafe {

@@ -66,6 +66,7 @@ use clap::{
 };
 
 use exit::Exit;
+pub use heap::give_memory_back;
 
 use diagnosis::i18n::Lang;
 

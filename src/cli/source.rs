@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use model::{Ceiling, Work};
 
-use super::{heap, memory};
+use super::memory;
 
 /// Options of every subcommand that reads traces.
 #[derive(Debug, clap::Args)]
@@ -26,9 +26,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The memory that captures may take of which this is made.
+    /// The memory that this work with captures may take.
     pub fn memory(&self, work: Work) -> Ceiling {
-        heap::give_back();
         let most = self.max_memory.or_else(memory::for_captures);
         most.map(|most| Ceiling::of_process(most, work)).unwrap_or_default()
     }

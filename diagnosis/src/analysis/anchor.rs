@@ -211,7 +211,7 @@ fn user_ranges(
                 let text = trace.strings.get(name);
                 match asked {
                     Some(mark) => is_called(text, mark).then(|| unlabelled(packs, text)),
-                    // A step that only warms up is none of those that count.
+                    // A warm-up step does not count.
                     None => packs.step_label(text).filter(|_| !loading::prepares(text)),
                 }
             });

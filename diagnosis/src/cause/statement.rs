@@ -263,7 +263,12 @@ fn what(trace: &Trace, cost: &Cost) -> (&'static str, Message) {
                 "{count} kernels of {kinds} kinds take longer than the same kernel at the same position, now and then, most of it {kernel}: something else shares the device",
                 "{kinds} 种共 {count} 个 kernel 偶发地比同一位置的同一 kernel 更慢，主要是 {kernel}：设备被其他工作共享",
             );
-            ("CO-08", Message::new(SAYS, [("kernel", kernel(name)), ("kinds", Value::Count(*kinds as u64)), count]))
+            const ONE: Text = Text::new(
+                "{count} calls of {kernel} take longer than its others at the same position, now and then: something else shares the device",
+                "{kernel} 有 {count} 次偶发地比同一位置的其他调用更慢：设备被其他工作共享",
+            );
+            let says = if *kinds == 1 { ONE } else { SAYS };
+            ("CO-08", Message::new(says, [("kernel", kernel(name)), ("kinds", Value::Count(*kinds as u64)), count]))
         }
         Kind::Collective { kernel: name, called, median, usual } => {
             const SAYS: Text = Text::new(

@@ -8,7 +8,7 @@ use super::{
     Over, ROWS, Tables,
     row::{Kind, Row},
 };
-use crate::platform::moves_memory;
+use crate::platform::{is_runtime_call, moves_memory};
 
 /// The tables of the sums that a capture holds. Each has its own sum as all time: a profiler adds up one thing per table.
 pub(super) fn of(trace: &Trace) -> Vec<Tables> {
@@ -72,7 +72,11 @@ fn of_host(trace: &Trace) -> Vec<Row> {
     }
     let mut sums: Vec<_> = sums.into_iter().filter(|(_, (_, time))| *time > 0).collect();
     sums.sort_by_key(|(name, (_, time))| (Reverse(*time), *name));
-    sums.iter().take(ROWS).map(|(name, (n, time))| Row::new(Kind::Host, *name, "framework_op", *n, *time)).collect()
+    let row = |(name, (n, time)): &(&str, (u64, Ns))| match is_runtime_call(name) {
+        true => Row::new(Kind::Call, *name, "host_api", *n, *time),
+        false => Row::new(Kind::Host, *name, "framework_op", *n, *time),
+    };
+    sums.iter().take(ROWS).map(row).collect()
 }
 
 /// The calls that a profiler summed.

@@ -73,3 +73,10 @@ impl HostCall {
         matches!(self, Self::ModuleLoad | Self::Compile | Self::GraphCapture | Self::GraphInstantiate)
     }
 }
+
+/// Whether a name is that of a call of a vendor's runtime or driver: `cudaMalloc`, `cuModuleLoadData`, `hipMemcpy`.
+pub fn is_runtime_call(name: &str) -> bool {
+    ["cuda", "cu", "hip", "musa", "mu", "aclrt", "cnrt", "cn", "mc"]
+        .iter()
+        .any(|prefix| name.strip_prefix(prefix).and_then(|rest| rest.chars().next()).is_some_and(char::is_uppercase))
+}

@@ -33,7 +33,7 @@ pub use bus::bus_factor;
 pub use card::{Granularity, SemanticsCard, Trust};
 pub use chip::{Chip, Peaks};
 pub use error::PackError;
-pub use host::HostCall;
+pub use host::{HostCall, is_runtime_call};
 pub use model_shape::{Experts, Latent, LinearAttention, MAX_CONFIG, ModelShape, ShapeError, Sliding};
 pub use op::{CanonicalOp, OpClass, OpMatch, is_all_reduce, moves_memory};
 pub use remedy::Remedy;

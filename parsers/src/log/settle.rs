@@ -137,7 +137,7 @@ impl<'a> Import<'a> {
                     self.failed.push((key, value.clone()));
                     // Another start begins after it.
                     if *key == FAILURE {
-                        self.first = None;
+                        (self.first, self.ready) = (None, None);
                     }
                 }
                 // A start that failed before this one is no failure of the run.

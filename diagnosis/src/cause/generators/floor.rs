@@ -83,7 +83,7 @@ fn underfilled(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(Strin
     launches.into_iter().filter_map(cost).collect()
 }
 
-/// Kernels of many blocks of which each has fewer threads than a warp has lanes.
+/// Kernels with many blocks, each with fewer threads than a warp has lanes.
 fn small_blocks(population: &Population<'_>, counted: &Counted<'_>) -> Vec<(StringId, Cost)> {
     let enough = population.cores(counted.rank).unwrap_or(1) * BLOCKS;
     let mut launches: BTreeMap<(StringId, u64), Vec<&Work>> = BTreeMap::new();

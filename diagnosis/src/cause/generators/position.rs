@@ -165,7 +165,7 @@ fn sporadic(population: &Population<'_>, counted: &Counted<'_>, series: &Series<
     Some(counted.of_work(kind, Layer::Operator, slow, (excess, (excess * 85 / 100, excess * 11 / 10)), edits))
 }
 
-/// Outliers of which one follows another that took as long: a larger problem is run again and again. Contention hits single calls.
+/// Whether most outliers follow another one that took as long: a larger problem runs again and again. Contention hits single calls.
 fn comes_in_rows(works: &[&Work], is_outlier: impl Fn(&&&Work) -> bool) -> bool {
     let outliers = works.iter().filter(&is_outlier).count();
     let alike = |a: &Work, b: &Work| a.dur.max(b.dur) <= a.dur.min(b.dur).saturating_mul(ALIKE.1) / ALIKE.0;

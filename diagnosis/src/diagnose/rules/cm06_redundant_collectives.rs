@@ -24,7 +24,7 @@ const EXPERTS: usize = 4;
 /// Once per step: the embedding and the logits, or in place of the logits the three of a loss over a divided vocabulary (largest
 /// logit, the target's logit, sum of exponentials: Megatron-LM, `tensor_parallel/cross_entropy.py`).
 const ONCE: usize = 4;
-/// Repeats per operation that mixes tokens, at most, for them to be layers: hybrid models have attention in every eighth; own value.
+/// Repeats per operation that mixes tokens, at most, for them to be layers: hybrid models have attention in every eighth layer; heuristic.
 const MIXED: usize = 8;
 
 /// The rule.

@@ -318,10 +318,9 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
         rank.steady_steps(class).flat_map(|s| blocking(trace, rank, s)).collect();
     // Without marks nobody knows whether the host needs what it reads before it can go on.
     let unmarked = rank.anchor.kind == AnchorKind::WholeCapture;
-    let reads = move |op: &DeviceOp| unmarked && op.kind == OpKind::Copy(CopyDir::DtoH);
+    let is_needed = move |op: &DeviceOp| unmarked && op.kind == OpKind::Copy(CopyDir::DtoH);
     let calls =
-        |hoped: bool| copies.iter().filter(move |(_, op, _)| reads(op) == hoped).filter_map(|(_, op, _)| op.call);
-    let reads = Some(Edit::Unblock(calls(true).collect())).filter(|_| unmarked);
+        |hoped: bool| copies.iter().filter(move |(_, op, _)| is_needed(op) == hoped).filter_map(|(_, op, _)| op.call);
     // What waits and is not recorded as pinned is pageable, whether or not the capture names its memory.
     let pageable = copies.iter().filter(|(_, op, _)| !touches(trace, op, "pinned"));
     let on_link =
@@ -341,6 +340,6 @@ fn unblocked(cx: &Context<'_>, rank: &Rank, class: &Class) -> Vec<Edit> {
         false => Edit::Resize(pinned),
     };
     let waits = Edit::Unblock(calls(false).collect());
-    let reads = reads.map(|reads| Edit::Hoped(Box::new(reads)));
+    let reads = unmarked.then(|| Edit::Hoped(Box::new(Edit::Unblock(calls(true).collect()))));
     [waits, shorter].into_iter().chain(reads).chain(beside).chain(gone).collect()
 }

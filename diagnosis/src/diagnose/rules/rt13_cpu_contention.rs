@@ -30,10 +30,10 @@ const CALLS: usize = 100;
 const OFF_CPU: f64 = 0.20;
 /// Share of the step that is lost; own value, above run-to-run noise.
 const SHARE: f64 = 0.02;
-/// Times off the processor of which nine in ten are so near to their median came from a timer: a scheduler gives the core back when
-/// others leave it, not after the same time. Own value; `time.sleep(0.001)` in a recorded run: 1.09 ms, 1.0 to 1.1 times the median.
+/// Where nine in ten times off the processor are this close to their median, a timer set them: a scheduler gives the core back when
+/// others leave it, not after the same time. Heuristic; `time.sleep(0.001)` in a recorded run: 1.0 to 1.1 times the median of 1.09 ms.
 const ALIKE: f64 = 1.2;
-/// Times off the processor of which that can be said.
+/// Fewest times off the processor to say so.
 const TIMED: usize = 8;
 
 /// The rule.
