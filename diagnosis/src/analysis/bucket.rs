@@ -87,7 +87,9 @@ pub enum Bucket {
     LaunchApi,
     /// Launch call returned, queue was empty, work has not started.
     LaunchLatency,
-    /// Work was queued well before; the device goes from one operation to the next, or does not begin it.
+    /// The same for far longer than a launch takes: the device does not begin it.
+    Unstarted,
+    /// Work was queued well before; the device goes from one operation to the next.
     Dispatch,
     /// Host is inside a graph launch call.
     GraphLaunch,
@@ -169,6 +171,7 @@ impl Bucket {
             Self::Compute(op) => format!("compute.{}", op.name()),
             Self::LaunchApi => "rt.launch_api".into(),
             Self::LaunchLatency => "rt.launch_latency".into(),
+            Self::Unstarted => "rt.unstarted".into(),
             Self::Dispatch => "rt.dispatch".into(),
             Self::GraphLaunch => "rt.graph_launch".into(),
             Self::GraphInternal => "rt.graph_internal".into(),

@@ -146,10 +146,8 @@ impl<'a> Explainer<'a> {
 
     /// Why an operation whose launch call has returned has not started.
     fn after_return(&self, op: &DeviceOp, index: usize, returned: Ns, drained: Ns) -> Bucket {
-        if op.start - returned.max(drained) > UNSTARTED {
-            Bucket::Dispatch
-        } else if returned >= drained {
-            Bucket::LaunchLatency
+        if returned >= drained {
+            if op.start - returned > UNSTARTED { Bucket::Unstarted } else { Bucket::LaunchLatency }
         } else if self.waits_for_event(op, index, drained) {
             Bucket::DeviceDep
         } else if returned.saturating_add(self.latency_ns) > drained.saturating_add(self.dispatch_ns) {

@@ -1,4 +1,3 @@
-
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
 use model::TraceBuilder;

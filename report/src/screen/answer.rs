@@ -93,6 +93,10 @@ fn sentence(screen: &Screen<'_>, place: &Place) -> String {
                 "For {share} of it the {device} pauses between queued operations or waits for another queue.",
                 "其中 {share} 的时间 {device} 在已入队的算子之间停顿，或等待其他队列。",
             ),
+            Some((Runtime::Unstarted, _)) => Text::new(
+                "For {share} of it the {device} is idle and does not begin what was launched.",
+                "其中 {share} 的时间 {device} 空闲，却没有开始已下发的工作。",
+            ),
             Some((Runtime::Silent, _)) => Text::new(
                 "For {share} of it the {device} is idle, and no record says what the host does.",
                 "其中 {share} 的时间 {device} 空闲，且没有记录说明主机在做什么。",
@@ -162,6 +166,7 @@ fn listed(screen: &Screen<'_>, parts: &[(Runtime, f64)]) -> String {
             "{share} between queued operations or waiting for another queue",
             "{share} 在已入队算子之间或等待其他队列",
         ),
+        Runtime::Unstarted => Text::new("{share} not beginning launched work", "{share} 未开始已下发的工作"),
         Runtime::Silent => Text::new("{share} idle with no record of the host", "{share} 空闲且没有主机记录"),
     };
     let shown = parts.iter().filter(|(_, share)| *share >= LISTED);

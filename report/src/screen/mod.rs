@@ -188,17 +188,20 @@ enum Runtime {
     Copies,
     /// It goes from one queued operation to the next, or waits for another queue.
     Device,
+    /// It does not begin what was launched.
+    Unstarted,
     /// It is idle, and no record says what the host does.
     Silent,
 }
 
 impl Runtime {
-    const ALL: [Self; 4] = [Self::Host, Self::Copies, Self::Device, Self::Silent];
+    const ALL: [Self; 5] = [Self::Host, Self::Copies, Self::Device, Self::Unstarted, Self::Silent];
 
     /// By the name of a bucket.
     fn of(bucket: &str) -> Self {
         match bucket {
             "rt.host.unknown" => Self::Silent,
+            "rt.unstarted" => Self::Unstarted,
             "rt.device_dep" | "rt.graph_internal" | "rt.dispatch" => Self::Device,
             name if name.starts_with("copy.") => Self::Copies,
             _ => Self::Host,

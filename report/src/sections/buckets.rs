@@ -26,6 +26,7 @@ pub fn meaning(name: &str) -> Text {
         "rt.launch_latency" => {
             Text::new("launched, queue empty, work has not started yet", "已下发、队列为空、尚未开始执行")
         }
+        "rt.unstarted" => Text::new("launched, and the idle device does not begin it", "已下发，空闲的设备却未开始"),
         "rt.dispatch" => Text::new("from one queued operation to the next", "两个已排队操作之间的间隔"),
         "rt.graph_launch" => Text::new("device idle, host is inside a graph launch", "设备空闲，主机正在下发图"),
         "rt.graph_internal" => Text::new("between two nodes of one graph replay", "一次图重放中两个节点之间"),

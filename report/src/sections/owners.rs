@@ -64,8 +64,8 @@ pub(super) fn write(page: &mut Page<'_>) {
 }
 
 /// Buckets of gaps that ended by themselves: what came next waited on the device.
-const LAUNCHED: [&str; 5] =
-    ["rt.launch_latency", "rt.dispatch", "rt.graph_launch", "rt.graph_internal", "rt.device_dep"];
+const LAUNCHED: [&str; 6] =
+    ["rt.launch_latency", "rt.unstarted", "rt.dispatch", "rt.graph_launch", "rt.graph_internal", "rt.device_dep"];
 
 /// The owner, what it lies in, and what lies in it.
 fn doing(page: &Page<'_>, row: &IdleOwner) -> Inlines {

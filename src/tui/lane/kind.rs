@@ -115,7 +115,7 @@ impl Kind {
             Bucket::Compute(op) => Self::of_class(op.class()),
             Bucket::LaunchApi | Bucket::LaunchLatency | Bucket::GraphLaunch | Bucket::GraphUpdate => Self::Launch,
             Bucket::SyncTail | Bucket::SyncIdle => Self::Sync,
-            Bucket::Dispatch | Bucket::GraphInternal | Bucket::DeviceDep => Self::Device,
+            Bucket::Unstarted | Bucket::Dispatch | Bucket::GraphInternal | Bucket::DeviceDep => Self::Device,
             Bucket::Compile | Bucket::Alloc | Bucket::Host(_) => Self::Host,
             Bucket::Copy(_) => Self::Copy,
             Bucket::CommTransfer => Self::Comm,

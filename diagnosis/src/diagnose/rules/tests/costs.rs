@@ -5,7 +5,7 @@
 use model::{Category, Detail, KernelDetail, Ns, Trace};
 
 use crate::{
-    analysis::{Analysis, script::Script},
+    analysis::{Analysis, Bucket, script::Script},
     cause::{Cost, Gated, Kind, Occurs, find, statement},
     diagnose::rules::testing::{GEMM, NORM, Run, us},
     i18n::{Lang, Value},
@@ -306,6 +306,8 @@ fn launched_work_that_does_not_begin_is_no_time_of_the_host() {
         s.launch((t, t + us(5)), GEMM, (t + us(2_500), t + us(2_900)));
     }
     let capture = s.analyze();
+    let class = &capture.1.ranks[0].classes[0];
+    assert!(class.share(|bucket| bucket == Bucket::Unstarted) > 0.7, "{:?}", class.buckets);
     let most = largest(&capture).unwrap();
     assert_eq!((&most.kind, most.count), (&Kind::Unstarted, 59), "{}", said(&capture, &most));
 }
